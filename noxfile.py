@@ -1,0 +1,118 @@
+"""Sessions of kernelgate. `nox -l` lists them; each is a thin wrapper over `python -m PACKAGE VERB`.
+
+All sessions share one environment, `.venv`, filled group by group from pyproject.toml with the pins of
+constraints.txt. With `nox --no-venv` nothing is installed and the running Python is used instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import time
+from pathlib import Path
+
+import nox
+
+nox.options.sessions = ["premerge"]
+nox.options.error_on_missing_interpreters = True
+
+ROOT = Path(__file__).parent
+VENV = ROOT / ".venv"
+NO_VENV = "--no-venv" in sys.argv or os.environ.get("NOX_FORCE_VENV_BACKEND") == "none"
+ENV = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "kernels")])}
+STYLED = ["noxfile.py", "kernels", "fixtures", "artifacts", "evidence", "benchmarks", "regression", "tests"]
+
+
+def python(session: nox.Session, *groups: str) -> str:
+    """Return the Python of the shared environment, with these dependency groups installed in it."""
+    if NO_VENV:
+        return sys.executable
+    interpreter = VENV / "bin" / "python"
+    if not interpreter.exists():
+        session.run(sys.executable, "-m", "venv", str(VENV), external=True)
+    for group in groups:
+        _install(session, interpreter, group)
+    return str(interpreter)
+
+
+def _install(session: nox.Session, interpreter: Path, group: str) -> None:
+    """Install one dependency group unless the stamp says that exactly these requirements are in already."""
+    wanted = nox.project.dependency_groups(nox.project.load_toml(ROOT / "pyproject.toml"), group)
+    constraints = ROOT / "constraints.txt"
+    content = "\n".join(wanted) + constraints.read_text()
+    digest = hashlib.sha256(content.encode()).hexdigest()
+    stamp = VENV / f".installed-{group}"
+    if stamp.exists() and stamp.read_text() == digest:
+        return
+    pip = [str(interpreter), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    session.run(*pip, "--constraint", str(constraints), *wanted, external=True)
+    stamp.write_text(digest)
+
+
+def module(session: nox.Session, interpreter: str, *args: str, codes: tuple[int, ...] = (0,)) -> None:
+    """Run `python -m ARGS` in the checkout; exit codes outside `codes` end the session."""
+    session.run(interpreter, "-m", *args, env=ENV, external=True, success_codes=list(codes))
+
+
+@nox.session(venv_backend="none")
+def premerge(session: nox.Session) -> None:
+    """Build candidate and base, replay both, check static costs, give one verdict."""
+    interpreter = python(session, "run")
+    run_id = f"premerge-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}"
+    module(session, interpreter, "premerge", "--run", run_id, *session.posargs)
+
+
+@nox.session(venv_backend="none", default=False)
+def build(session: nox.Session) -> None:
+    """Build one revision's kernels in isolation: `-- [--rev REV|worktree] [--arch …] [--backend …]`."""
+    module(session, python(session, "run"), "artifacts", "build", *session.posargs)
+
+
+@nox.session(venv_backend="none", default=False)
+def replay(session: nox.Session) -> None:
+    """Replay the stored real inputs and compare every bit with the goldens."""
+    module(session, python(session, "run"), "regression", "replay", *session.posargs)
+
+
+@nox.session(venv_backend="none", default=False)
+def tests(session: nox.Session) -> None:
+    """Run the tests of the suite itself."""
+    module(session, python(session, "run", "test"), "pytest", *session.posargs)
+
+
+@nox.session(venv_backend="none", default=False)
+def lint(session: nox.Session) -> None:
+    """Check style, types, the import contracts and the C++ format."""
+    interpreter = python(session, "run", "test", "lint")
+    module(session, interpreter, "ruff", "check", *STYLED)
+    module(session, interpreter, "ruff", "format", "--check", *STYLED)
+    module(session, interpreter, "mypy")
+    session.run(str(Path(interpreter).with_name("lint-imports")), env=ENV, external=True)
+    sources = [str(p) for s in ("*.h", "*.cc", "*.cu") for p in sorted((ROOT / "kernels").rglob(s))]
+    session.run(
+        str(Path(interpreter).with_name("clang-format")), "--dry-run", "--Werror", *sources, external=True
+    )
+
+
+@nox.session(venv_backend="none", default=False)
+def dev(session: nox.Session) -> None:
+    """Make `.venv` for development: every tool, and the packages importable from the checkout."""
+    interpreter = python(session, "run", "test", "lint")
+    if NO_VENV:
+        session.error("dev makes .venv; run it without --no-venv")
+    (site,) = (VENV / "lib").glob("python3*/site-packages")
+    (site / "kernelgate.pth").write_text(f"{ROOT}\n{ROOT / 'kernels'}\n")
+    session.log(f"ready: {interpreter}")
+
+
+@nox.session(venv_backend="none", default=False)
+def doctor(session: nox.Session) -> None:
+    """Say what this machine can run, and why not the rest."""
+    module(session, python(session, "run"), "artifacts", "doctor", *session.posargs)
+
+
+@nox.session(venv_backend="none", default=False)
+def report(session: nox.Session) -> None:
+    """Print the stored evidence as one table."""
+    module(session, python(session, "run"), "evidence", "report", *session.posargs)
