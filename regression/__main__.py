@@ -1,0 +1,7 @@
+"""`python -m regression`."""
+
+import sys
+
+from regression.cli import main
+
+sys.exit(main())

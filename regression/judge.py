@@ -1,0 +1,99 @@
+"""From group results to one word. A missing golden is unknown, and unknown never passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from regression.results import GroupResult
+
+EXIT_CODES = {"admitted": 0, "rejected": 1, "usage": 2, "undecided": 3, "unknown": 4, "error": 5}
+# The words of evidence records.
+OUTCOMES = {"admitted": "pass", "rejected": "fail", "unknown": "unknown", "error": "error"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reason:
+    """Why: a code to look up and a sentence."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """`word` is admitted, rejected, unknown, usage or error; the first reason stands in the last line."""
+
+    word: str
+    reasons: tuple[Reason, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """The process's exit status."""
+        return EXIT_CODES[self.word]
+
+    def line(self) -> str:
+        """The last line of every command. What could not be judged is unknown to whoever reads it."""
+        shown = self.word if self.word in ("admitted", "rejected") else "unknown"
+        return f"verdict: {shown} ({self.reasons[0].text})"
+
+
+Rule = tuple[str, Callable[[GroupResult], bool], str]
+
+FAILURES: tuple[Rule, ...] = (
+    ("unwritten-output", lambda g: g.unwritten > 0, "output elements never written"),
+    ("stray-write", lambda g: g.strayed > 0, "writes beside the output"),
+    ("inputs-modified", lambda g: bool(g.modified_inputs), "inputs modified by the kernel"),
+    ("not-finite", lambda g: g.accuracy.not_finite > 0, "NaN or infinite output where the oracle is finite"),
+    ("bits-differ", lambda g: bool(g.mismatching), "output bits differ from the golden"),
+    ("partials-differ", lambda g: g.partials == "differ", "partials differ from the golden"),
+    ("over-budget", lambda g: not g.accuracy.within, "relative L2 over 1.02*floor + 2e-6"),
+)
+GAPS: tuple[Rule, ...] = (
+    ("no-golden", lambda g: g.mismatching is None, "no golden output"),
+    ("no-golden-partials", lambda g: g.partials == "no golden", "no golden partials"),
+)
+
+
+def judge(results: Sequence[GroupResult], *, scope: str) -> Judgement:
+    """The verdict over all groups; `scope` says what an admission covers."""
+    if not results:
+        return unknown("nothing-replayed", "no group was replayed: choose --groups core or all")
+    failures = _broken(FAILURES, results)
+    if failures:
+        return Judgement(word="rejected", reasons=failures)
+    gaps = _broken(GAPS, results)
+    if gaps:
+        return Judgement(word="unknown", reasons=gaps)
+    return Judgement(word="admitted", reasons=(Reason(code="same-bits", text=_praise(results, scope)),))
+
+
+def unknown(code: str, text: str) -> Judgement:
+    """Nothing was shown either way."""
+    return Judgement(word="unknown", reasons=(Reason(code=code, text=text),))
+
+
+def error(code: str, text: str) -> Judgement:
+    """The machinery failed, which says nothing about the kernel."""
+    return Judgement(word="error", reasons=(Reason(code=code, text=text),))
+
+
+def usage(text: str) -> Judgement:
+    """The command cannot be obeyed as given."""
+    return Judgement(word="usage", reasons=(Reason(code="usage", text=text),))
+
+
+def _broken(rules: Sequence[Rule], results: Sequence[GroupResult]) -> tuple[Reason, ...]:
+    """One reason for each rule that some group breaks, naming the first."""
+    reasons = []
+    for code, breaks, text in rules:
+        hit = [group.id for group in results if breaks(group)]
+        if hit:
+            reasons.append(Reason(code=code, text=f"{text}: {len(hit)} of {len(results)} groups, first {hit[0]}"))
+    return tuple(reasons)
+
+
+def _praise(results: Sequence[GroupResult], scope: str) -> str:
+    unchecked = sum(group.partials != "ok" for group in results)
+    gap = f", partials unchecked in {unchecked}" if unchecked else ""
+    return f"{scope}: {len(results)} groups bit for bit{gap}"

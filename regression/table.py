@@ -1,0 +1,111 @@
+"""Tables of a replay for a terminal and for CHANGELOG.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.table import Table
+
+from regression.results import GroupResult
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One instance x context: counts over its groups. Bits are None where no group has a golden."""
+
+    instance: str
+    context: int
+    groups: int
+    bitwise: int | None
+    partials: int
+    improved: int
+    worsened: int
+    tied: int
+    disagreements: int
+    golden_disagreements: int | None
+    elements: int
+    worst_l2: float
+    worst_share_of_budget: float
+
+
+def summarise(results: Sequence[GroupResult]) -> list[Row]:
+    """Rows by instance and context, in that order."""
+    keys = sorted({(group.instance, group.context) for group in results})
+    return [_row([g for g in results if (g.instance, g.context) == key]) for key in keys]
+
+
+def total(results: Sequence[GroupResult]) -> Row:
+    """All groups in one row."""
+    return _row(results)
+
+
+def _row(groups: Sequence[GroupResult]) -> Row:
+    golden = [g.golden_accuracy.disagreements for g in groups if g.golden_accuracy is not None]
+    return Row(
+        instance=groups[0].instance,
+        context=groups[0].context,
+        groups=len(groups),
+        bitwise=sum(bool(g.bitwise) for g in groups) if golden else None,
+        partials=sum(g.partials == "ok" for g in groups),
+        improved=_trends(groups, "improved"),
+        worsened=_trends(groups, "worsened"),
+        tied=_trends(groups, "tied"),
+        disagreements=sum(g.accuracy.disagreements for g in groups),
+        golden_disagreements=sum(golden) if golden else None,
+        elements=sum(g.elements for g in groups),
+        worst_l2=max(g.accuracy.relative_l2 for g in groups),
+        worst_share_of_budget=max(_share(g) for g in groups),
+    )
+
+
+def _trends(groups: Iterable[GroupResult], word: str) -> int:
+    return sum(group.trend == word for group in groups)
+
+
+def _share(group: GroupResult) -> float:
+    return group.accuracy.relative_l2 / group.accuracy.budget
+
+
+HEADINGS = ("instance", "context", "groups", "bitwise", "partials", "disagree", "worst L2", "of budget", "moved")
+
+
+def cells(row: Row, *, label: str | None = None) -> tuple[str, ...]:
+    """A row's texts under HEADINGS. `moved` counts improved/worsened/tied groups whose bits changed."""
+    share = row.disagreements / row.elements
+    return (
+        label or row.instance,
+        "" if label else f"{row.context:,}",
+        str(row.groups),
+        "-" if row.bitwise is None else f"{row.bitwise}/{row.groups}",
+        f"{row.partials}/{row.groups}",
+        f"{_was(row)}{row.disagreements} ({share:.3%})",
+        f"{row.worst_l2:.3e}",
+        f"{row.worst_share_of_budget:.1%}",
+        f"{row.improved}/{row.worsened}/{row.tied}",
+    )
+
+
+def rich_table(results: Sequence[GroupResult], *, title: str) -> Table:
+    """The summary for a terminal."""
+    table = Table(title=title, title_justify="left")
+    for heading in HEADINGS:
+        table.add_column(heading, justify="left" if heading == "instance" else "right", no_wrap=True)
+    for row in summarise(results):
+        table.add_row(*cells(row))
+    table.add_section()
+    table.add_row(*cells(total(results), label="all"))
+    return table
+
+
+def markdown(results: Sequence[GroupResult]) -> str:
+    """The same as a Markdown table."""
+    rows = [cells(row) for row in summarise(results)] + [cells(total(results), label="all")]
+    lines = [HEADINGS, ("---",) * len(HEADINGS), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def _was(row: Row) -> str:
+    """The golden's count before an arrow, when it is another."""
+    old = row.golden_disagreements
+    return "" if old is None or old == row.disagreements else f"{old} → "
