@@ -1,8 +1,8 @@
 """What makes two libraries the same: a digest of what goes into a build, one of the code that comes out.
 
 `build_digest` names a build before it runs: sources, flags, toolchain, architecture and variant.
-`code_digest` names what was compiled: for a GPU library the cubin's deciding sections and the host code around
-it; for a CPU library its sources, flags and compiler. Neither depends on the folder in which the build ran.
+`code_digest` names what was compiled: for a GPU library the cubin's deciding sections and the host code
+around it; for a CPU library its sources, flags and compiler. Neither depends on the folder of the build.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Records of measurements, their store, and the verdict over them."""
