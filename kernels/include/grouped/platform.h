@@ -11,10 +11,12 @@ namespace grouped {
 
 // NVRTC is run without any standard header, so the fixed-width names are our own.
 using u8 = unsigned char;
+using i8 = signed char;
 using u16 = unsigned short;
 using u32 = unsigned int;
 using i32 = int;
 using i64 = long long;
+using u64 = unsigned long long;
 static_assert(sizeof(u16) == 2 && sizeof(u32) == 4 && sizeof(i64) == 8, "unexpected integer widths");
 
 GROUPED_HD u32 float_bits(float x) {

@@ -8,6 +8,8 @@
 #include <sstream>
 #include <string>
 
+#include "common/float_environment.h"
+
 namespace grouped {
 namespace {
 
@@ -278,6 +280,7 @@ void read_scales(const Arguments& a, Problem* problem) {
 }  // namespace
 
 Problem validate(const Arguments& arguments, DLDeviceType device_type, i32 splits) {
+  const DefaultFloatEnvironment environment;  // the scales' product is rounded here
   Problem problem;
   check_devices(arguments, device_type);
   problem.device = arguments.q.device();
