@@ -1,0 +1,37 @@
+"""Asks a library that came without a manifest what it is, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from artifacts.errors import ArtifactsError
+
+TIMEOUT_S = 120
+_ASK = "import sys, tvm_ffi; print(tvm_ffi.load_module(sys.argv[1]).describe())"
+
+
+def target(library: Path) -> tuple[str, str]:
+    """(backend, arch) as the library's `describe` gives them; ArtifactsError "library-refused" otherwise."""
+    command = [sys.executable, "-c", _ASK, str(library.absolute())]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise ArtifactsError("library-refused", f"{library}: didn't load within {TIMEOUT_S} s") from error
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise ArtifactsError("library-refused", f"{library}: can't be asked what it is ({last})")
+    return _parse(done.stdout, library)
+
+
+def _parse(text: str, library: Path) -> tuple[str, str]:
+    try:
+        value = json.loads(text)
+        backend, arch = value["backend"], value["arch"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ArtifactsError("library-refused", f"{library}: describe() is not understood") from error
+    if not (isinstance(backend, str) and isinstance(arch, str)):
+        raise ArtifactsError("library-refused", f"{library}: describe() names no backend and arch")
+    return backend, arch

@@ -1,0 +1,86 @@
+"""The few questions that are asked of git. Never writes to the repository, never takes its locks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from artifacts.errors import ArtifactsError
+
+TIMEOUT_S = 60
+
+
+def run(root: Path, *arguments: str) -> bytes:
+    """Output of one git command; ArtifactsError "no-git" without git or repository, else "git-failed"."""
+    if not is_repository(root):
+        raise ArtifactsError("no-git", f"{root} is not a git repository: pass --source and --base as folders")
+    done = _call(root, *arguments)
+    if done.returncode != 0:
+        message = done.stderr.decode(errors="replace").strip()
+        raise ArtifactsError("git-failed", f"git {arguments[0]} failed: {message}")
+    return done.stdout
+
+
+def is_repository(root: Path) -> bool:
+    """True when `root` is the top of a repository that git can read."""
+    try:
+        done = _call(root, "rev-parse", "--show-toplevel")
+    except ArtifactsError:
+        return False
+    top = done.stdout.decode(errors="replace").strip()
+    return done.returncode == 0 and bool(top) and Path(top).resolve() == root.resolve()
+
+
+def commit(root: Path, revision: str) -> str | None:
+    """Full hash of a revision's commit, None when there is no such thing."""
+    try:
+        found = run(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    except ArtifactsError as error:
+        if error.code == "no-git":
+            raise
+        return None
+    return found.decode().strip()
+
+
+def merge_base(root: Path, one: str, other: str) -> str | None:
+    """The best common ancestor, None when none is known here."""
+    try:
+        return run(root, "merge-base", one, other).decode().strip()
+    except ArtifactsError as error:
+        if error.code == "no-git":
+            raise
+        return None
+
+
+def is_shallow(root: Path) -> bool:
+    """True when history was cut off at cloning."""
+    return run(root, "rev-parse", "--is-shallow-repository").strip() == b"true"
+
+
+def files(root: Path, folder: str) -> tuple[str, ...]:
+    """Tracked, and untracked but not ignored, files of the work tree below `folder` that exist."""
+    out = run(
+        root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate", "--", folder
+    )
+    names = [name for name in os.fsdecode(out).split("\0") if name]
+    return tuple(sorted(name for name in names if (root / name).is_file()))
+
+
+def changes(root: Path) -> tuple[tuple[str, str], ...]:
+    """(status, path) of every file that differs from HEAD, untracked ones included as "??"."""
+    out = run(root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
+    entries = [entry for entry in os.fsdecode(out).split("\0") if entry]
+    return tuple((entry[:2], entry[3:]) for entry in entries)
+
+
+def _call(root: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    # Set by git when it runs a hook: they would point these questions at another repository.
+    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
+        environment.pop(name, None)
+    command = ["git", "-C", str(root), *arguments]
+    try:
+        return subprocess.run(command, capture_output=True, timeout=TIMEOUT_S, env=environment, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ArtifactsError("no-git", f"git can't be run: {error}") from error

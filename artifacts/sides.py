@@ -1,0 +1,160 @@
+"""A side of a comparison: all libraries of one revision, folder or file, and where they come from."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from artifacts import foreign
+from artifacts.errors import ArtifactsError
+from grouped_attention.manifest import Artifact, ManifestError, open_artifact, sha256_file, verify_library
+
+SCHEMA = 1
+SET_NAME = "built.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Binary:
+    """One library. `directory` is None, and the digests too, when it came without a manifest."""
+
+    library: Path
+    backend: str
+    arch: str
+    sha256: str
+    directory: Path | None = None
+    code_digest: str | None = None
+    source_digest: str | None = None
+    toolchain: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """A library that could not be built."""
+
+    backend: str
+    arch: str
+    text: str
+    log: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """`revision` names the commit that its sources come from; `dirty` lists the files that differ from it.
+
+    `missing` is (code, text) when there is nothing to compare with.
+    """
+
+    origin: str
+    revision: str | None = None
+    dirty: tuple[str, ...] = ()
+    binaries: tuple[Binary, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    missing: tuple[str, str] | None = None
+
+
+def of_artifact(artifact: Artifact) -> Binary:
+    """The binary of an artifact folder."""
+    manifest = artifact.manifest
+    return Binary(
+        library=artifact.library,
+        directory=artifact.directory,
+        backend=manifest.backend,
+        arch=manifest.arch,
+        sha256=manifest.sha256,
+        code_digest=manifest.code_digest,
+        source_digest=manifest.source_digest,
+        toolchain=manifest.toolchain,
+    )
+
+
+def from_path(path: Path) -> Side:
+    """A side from an artifact folder, a folder of several (built.json), or a library; else ArtifactsError."""
+    try:
+        if path.is_file():
+            return Side(origin=str(path), revision=None, binaries=(_library(path),))
+        if (path / SET_NAME).is_file():
+            return _read_set(path)
+        artifact = open_artifact(path)
+    except ManifestError as error:
+        raise ArtifactsError("artifact-refused", str(error)) from error
+    return Side(origin=str(path), revision=artifact.manifest.revision, binaries=(of_artifact(artifact),))
+
+
+def to_json(side: Side) -> dict[str, Any]:
+    """The JSON object that `python -m evidence verdict` reads."""
+    missing = None if side.missing is None else {"code": side.missing[0], "text": side.missing[1]}
+    return {
+        "schema": SCHEMA,
+        "origin": side.origin,
+        "revision": side.revision,
+        "dirty": list(side.dirty),
+        "missing": missing,
+        "artifacts": [_binary_json(binary, side) for binary in side.binaries],
+        "failed": [
+            {
+                "backend": f.backend,
+                "arch": f.arch,
+                "text": f.text,
+                "log": None if f.log is None else str(f.log),
+            }
+            for f in side.failures
+        ],
+    }
+
+
+def copy_set(side: Side, folder: Path) -> None:
+    """Copy all artifacts of a side into `folder`, one subfolder each, with built.json; never overwrites."""
+    if folder.exists() and any(folder.iterdir()):
+        raise ArtifactsError("not-empty", f"{folder} is not empty: choose a new folder")
+    for binary in side.binaries:
+        if binary.directory is None:
+            raise ArtifactsError(
+                "no-manifest", f"{binary.library} has no manifest and can't be copied as an artifact"
+            )
+        shutil.copytree(binary.directory, folder / f"{binary.backend}-{binary.arch}")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / SET_NAME).write_text(json.dumps(to_json(side), indent=1) + "\n")
+
+
+def _binary_json(binary: Binary, side: Side) -> dict[str, Any]:
+    return {
+        "backend": binary.backend,
+        "arch": binary.arch,
+        "sha256": binary.sha256,
+        "code_digest": binary.code_digest,
+        "source_digest": binary.source_digest,
+        "revision": side.revision,
+        "dirty": bool(side.dirty),
+        "toolchain": dict(binary.toolchain),
+        "library": str(binary.library),
+        "directory": None if binary.directory is None else str(binary.directory),
+    }
+
+
+def _read_set(folder: Path) -> Side:
+    where = folder / SET_NAME
+    try:
+        value = json.loads(where.read_bytes())
+        stated = {(item["backend"], item["arch"]): item["sha256"] for item in value["artifacts"]}
+        revision, dirty = value["revision"], tuple(value["dirty"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ArtifactsError(
+            "artifact-refused", f"{where}: unreadable ({error!r}); export it again"
+        ) from error
+    binaries = tuple(
+        of_artifact(open_artifact(path.parent)) for path in sorted(folder.glob("*/manifest.json"))
+    )
+    if {(binary.backend, binary.arch): binary.sha256 for binary in binaries} != stated:
+        raise ArtifactsError("artifact-refused", f"{where}: lists other libraries than the folder holds")
+    return Side(origin=str(folder), revision=revision, dirty=dirty, binaries=binaries)
+
+
+def _library(path: Path) -> Binary:
+    if verify_library(path) is not None:
+        return of_artifact(open_artifact(path.parent))
+    backend, arch = foreign.target(path)
+    return Binary(library=path, backend=backend, arch=arch, sha256=sha256_file(path), toolchain={})
