@@ -1,1 +1,1 @@
-"""The same bits, close to the truth: replays stored inputs through a kernel and compares with goldens and oracle."""
+"""The same bits, close to the truth: stored inputs, a kernel, its goldens and the oracle."""

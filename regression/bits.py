@@ -31,9 +31,8 @@ class Difference:
         """One line for a person."""
         place = "[" + ", ".join(map(str, self.index)) + "]"
         truth = "" if self.oracle is None else f", oracle {self.oracle:.9g}"
-        return (
-            f"{place}: golden {self.golden:.9g} ({self.golden_bits}), got {self.got:.9g} ({self.got_bits}){truth}"
-        )
+        values = f"golden {self.golden:.9g} ({self.golden_bits}), got {self.got:.9g} ({self.got_bits})"
+        return f"{place}: {values}{truth}"
 
 
 def pattern(values: Array) -> Array:
@@ -45,7 +44,9 @@ def pattern(values: Array) -> Array:
 def mismatches(golden: Array, got: Array) -> Array:
     """True where the bits differ. ValueError when shape or dtype do: such arrays have no common elements."""
     if golden.shape != got.shape or golden.dtype != got.dtype:
-        raise ValueError(f"golden is {golden.dtype}{golden.shape}, got {got.dtype}{got.shape}: not comparable")
+        raise ValueError(
+            f"golden is {golden.dtype}{golden.shape}, got {got.dtype}{got.shape}: not comparable"
+        )
     differs: Array = pattern(golden) != pattern(got)
     return differs
 

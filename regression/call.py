@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
-from fixtures.inputs import Inputs
+from torch import Tensor
 
+from fixtures.inputs import Inputs
 from regression import poison
-from regression.bits import Array
 from regression.target import OP, Target
 
 SMALL_INPUTS = ("q", "block_table", "row_lens")
 CACHES = ("k_cache", "v_cache")
 
 
+class KernelError(Exception):
+    """The target raised on inputs that it must take, or returned something of the wrong shape."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What one call left behind. `out` is fp16 [R, H, D]; the counts are of elements."""
+    """What one call left behind. `out` is fp16 [R, H, D] on the CPU; the counts are of elements."""
 
-    out: Array
+    out: Tensor
     unwritten: int
     strayed: int
     modified_inputs: tuple[str, ...]
@@ -36,25 +41,31 @@ def attend(target: Target, inputs: Inputs, *, watch_caches: bool) -> Answer:
     names = SMALL_INPUTS + (CACHES if watch_caches else ())
     before = {name: fingerprint(getattr(inputs, name)) for name in names}
     output = poison.output(tuple(inputs.q.shape), inputs.q.device)
-    target.attend(*tensors(inputs), **scales(inputs), **_workspace(target, inputs), out=output.out)
-    out = output.out.cpu().numpy().copy()
+    with _failures(target):
+        target.attend(*tensors(inputs), **scales(inputs), **_workspace(target, inputs), out=output.out)
     return Answer(
-        out=out,
+        out=output.out.cpu().clone(),
         unwritten=output.unwritten(),
         strayed=output.strayed(),
         modified_inputs=tuple(n for n in names if fingerprint(getattr(inputs, n)) != before[n]),
     )
 
 
-def partials(target: Target, inputs: Inputs) -> tuple[Array, Array]:
-    """The debug operation's fp32 [S, R, H, D] and [S, R, H, 2]. The target must have one."""
+def partials(target: Target, inputs: Inputs) -> tuple[Tensor, Tensor]:
+    """The debug operation's fp32 [S, R, H, D] and [S, R, H, 2] on the CPU. The target must have one."""
     if target.partials is None:
         raise ValueError(f"{target.label} has no debug operation")
-    acc, max_sum = target.partials(*tensors(inputs), **scales(inputs))
-    return acc.cpu().numpy(), max_sum.cpu().numpy()
+    with _failures(target):
+        acc, max_sum = target.partials(*tensors(inputs), **scales(inputs))
+        rows, heads, head_dim = inputs.q.shape
+        if acc.shape[1:] != (rows, heads, head_dim) or max_sum.shape != (acc.shape[0], rows, heads, 2):
+            raise KernelError(
+                f"{target.label}: partials of shapes {tuple(acc.shape)} and {tuple(max_sum.shape)}"
+            )
+        return acc.cpu(), max_sum.cpu()
 
 
-def tensors(inputs: Inputs) -> tuple[torch.Tensor, ...]:
+def tensors(inputs: Inputs) -> tuple[Tensor, ...]:
     """The operation's positional arguments."""
     return inputs.q, inputs.k_cache, inputs.v_cache, inputs.block_table, inputs.row_lens
 
@@ -64,10 +75,21 @@ def scales(inputs: Inputs) -> dict[str, float]:
     return {name: getattr(inputs, name) for name in ("softmax_scale", "k_scale", "v_scale")}
 
 
-def fingerprint(tensor: torch.Tensor) -> str:
+def fingerprint(tensor: Tensor) -> str:
     """A hash of the bytes of a tensor's storage: what lies between the strides counts too."""
     storage = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
-    return hashlib.blake2b(np.ascontiguousarray(storage.cpu().numpy()), digest_size=16).hexdigest()
+    return hashlib.blake2b(storage.cpu().numpy().tobytes(), digest_size=16).hexdigest()
+
+
+@contextmanager
+def _failures(target: Target) -> Iterator[None]:
+    """What a target raises is its failure, except running out of memory, which is the machine's."""
+    try:
+        yield
+    except (MemoryError, torch.OutOfMemoryError, KernelError):
+        raise
+    except Exception as error:
+        raise KernelError(f"{target.label}: {type(error).__name__}: {error}") from error
 
 
 def _workspace(target: Target, inputs: Inputs) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class Judgement:
     def line(self) -> str:
         """The last line of every command. What could not be judged is unknown to whoever reads it."""
         shown = self.word if self.word in ("admitted", "rejected") else "unknown"
-        return f"verdict: {shown} ({self.reasons[0].text})"
+        return f"verdict: {shown} ({self.reasons[0].code}: {self.reasons[0].text})"
 
 
 Rule = tuple[str, Callable[[GroupResult], bool], str]
@@ -59,10 +59,10 @@ def judge(results: Sequence[GroupResult], *, scope: str) -> Judgement:
     """The verdict over all groups; `scope` says what an admission covers."""
     if not results:
         return unknown("nothing-replayed", "no group was replayed: choose --groups core or all")
-    failures = _broken(FAILURES, results)
+    failures = broken(FAILURES, results)
     if failures:
         return Judgement(word="rejected", reasons=failures)
-    gaps = _broken(GAPS, results)
+    gaps = broken(GAPS, results)
     if gaps:
         return Judgement(word="unknown", reasons=gaps)
     return Judgement(word="admitted", reasons=(Reason(code="same-bits", text=_praise(results, scope)),))
@@ -78,18 +78,25 @@ def error(code: str, text: str) -> Judgement:
     return Judgement(word="error", reasons=(Reason(code=code, text=text),))
 
 
+def failed(code: str, text: str) -> Judgement:
+    """The kernel failed before its bits could be compared."""
+    return Judgement(word="rejected", reasons=(Reason(code=code, text=text),))
+
+
 def usage(text: str) -> Judgement:
     """The command cannot be obeyed as given."""
     return Judgement(word="usage", reasons=(Reason(code="usage", text=text),))
 
 
-def _broken(rules: Sequence[Rule], results: Sequence[GroupResult]) -> tuple[Reason, ...]:
+def broken(rules: Sequence[Rule], results: Sequence[GroupResult]) -> tuple[Reason, ...]:
     """One reason for each rule that some group breaks, naming the first."""
     reasons = []
     for code, breaks, text in rules:
         hit = [group.id for group in results if breaks(group)]
         if hit:
-            reasons.append(Reason(code=code, text=f"{text}: {len(hit)} of {len(results)} groups, first {hit[0]}"))
+            reasons.append(
+                Reason(code=code, text=f"{text}: {len(hit)} of {len(results)} groups, first {hit[0]}")
+            )
     return tuple(reasons)
 
 

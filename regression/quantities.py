@@ -34,9 +34,9 @@ class Partials:
 
 @dataclass(frozen=True, kw_only=True)
 class Divergence:
-    """Where two runs part. `dimension` is None for maxima and sums; `counts` are differing elements per quantity.
+    """Where two runs part. `dimension` is None for maxima and sums.
 
-    `ulps` is the largest distance over all elements of the first quantity.
+    `counts` are differing elements per quantity. `ulps` is the largest distance in the first one.
     """
 
     quantity: str

@@ -26,21 +26,28 @@ class Accuracy:
 
 @dataclass(frozen=True, kw_only=True)
 class PartialDifference:
-    """Partials whose digests differ from the golden's: how many (split, row) pairs of how many, and the first."""
+    """Digests of partials that differ from the golden's: how many (split, row) pairs, and the first."""
 
     differing: int
     compared: int
     first_split: int
     first_row: int
 
+    def text(self) -> str:
+        """One line for a person."""
+        return (
+            f"{self.differing} of {self.compared} (split, row) pairs differ, "
+            f"first split {self.first_split}, row {self.first_row}"
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class GroupResult:
     """One group's replay.
 
-    `mismatching` is None without a golden. `partials` is 'ok', 'differ', 'skipped' (asked for), 'none' (the target has no
-    debug operation) or 'no golden'. `trend` compares disagreements with the golden's: 'improved', 'worsened' or 'tied'
-    when bits changed, 'same' when none did, None without a golden.
+    `mismatching` is None without a golden. `partials` is 'ok', 'differ', 'no golden' or 'not run' (not asked
+    for, or the target has no debug operation). `trend` compares relative L2 with the golden's: 'improved',
+    'worsened' or 'tied' when bits changed, 'same' when none did, None without a golden.
     """
 
     id: str
@@ -52,7 +59,7 @@ class GroupResult:
     accuracy: Accuracy
     golden_accuracy: Accuracy | None = None
     trend: str | None = None
-    partials: str = "skipped"
+    partials: str = "not run"
     partial_difference: PartialDifference | None = None
     unwritten: int = 0
     strayed: int = 0
@@ -78,13 +85,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not abs(value) < float("inf"):
         return None
     return value
-
-
-def trend(mismatching: int | None, new: Accuracy, old: Accuracy | None) -> str | None:
-    """How a group moved against its golden, by disagreements with the oracle."""
-    if mismatching is None or old is None:
-        return None
-    if mismatching == 0:
-        return "same"
-    step = new.disagreements - old.disagreements
-    return "improved" if step < 0 else "worsened" if step > 0 else "tied"

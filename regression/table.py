@@ -67,7 +67,17 @@ def _share(group: GroupResult) -> float:
     return group.accuracy.relative_l2 / group.accuracy.budget
 
 
-HEADINGS = ("instance", "context", "groups", "bitwise", "partials", "disagree", "worst L2", "of budget", "moved")
+HEADINGS = (
+    "instance",
+    "context",
+    "groups",
+    "bitwise",
+    "partials",
+    "disagree",
+    "worst L2",
+    "of budget",
+    "moved",
+)
 
 
 def cells(row: Row, *, label: str | None = None) -> tuple[str, ...]:
@@ -109,3 +119,15 @@ def _was(row: Row) -> str:
     """The golden's count before an arrow, when it is another."""
     old = row.golden_disagreements
     return "" if old is None or old == row.disagreements else f"{old} → "
+
+
+def complaints(results: Sequence[GroupResult]) -> list[str]:
+    """For each group whose output or partials differ: where first, and both values."""
+    lines = []
+    for group in results:
+        if group.first is not None:
+            share = f"{group.mismatching} of {group.elements} elements differ"
+            lines.append(f"{group.id}: {share}, first {group.first.text()}")
+        if group.partial_difference is not None:
+            lines.append(f"{group.id}: partials: {group.partial_difference.text()}")
+    return lines

@@ -2,93 +2,66 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import grouped_attention as ga
 import torch
+
+import artifacts
+from artifacts import ArtifactsError, Binary, Side, Targets
+from artifacts.sides import from_path as side_from_path
+from evidence.record import Subject
 
 OP = "grouped_e4m3_fp32"
 ARCHITECTURES = ("sm_70", "sm_80", "sm_90")
 
 
 class TargetError(Exception):
-    """The thing to replay cannot be had. The text says what to do."""
+    """The thing to replay cannot be had, with a reason code. The text says what to do."""
+
+    def __init__(self, text: str, code: str = "no-target") -> None:
+        super().__init__(text)
+        self.code = code
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
     """One implementation of the operation.
 
-    `attend(q, k_cache, v_cache, block_table, row_lens, *, softmax_scale, k_scale, v_scale, out[, workspace])` writes `out`.
-    `partials` is the debug operation, None for a callable that has none. `extension` is None for a callable.
+    `attend(q, k_cache, v_cache, block_table, row_lens, *, softmax_scale, k_scale, v_scale, out[, workspace])`
+    writes `out`. `partials` is the debug operation, None for a callable that has none. `extension` and
+    `side` are None for a callable.
     """
 
     label: str
-    backend: str
-    arch: str
-    device: str
+    subject: Subject
     attend: Callable[..., Any]
     partials: Callable[..., tuple[torch.Tensor, torch.Tensor]] | None = None
     extension: Any = None
-    facts: dict[str, Any] = field(default_factory=dict)
+    side: Side | None = None
 
+    @property
+    def arch(self) -> str:
+        """The architecture whose bits it gives."""
+        return self.subject.arch
 
-def resolve(
-    *, backend: str, arch: str | None, library: Path | None, artifact: Path | None, function: str | None
-) -> Target:
-    """The target that the options name. At most one of `library`, `artifact` and `function` is given.
-
-    TargetError when it cannot be loaded or is of another architecture than the one asked for.
-    """
-    if function is not None:
-        return from_callable(function, backend=backend, arch=arch)
-    path = library if library is not None else artifact
-    if path is not None:
-        return from_path(path, arch=arch)
-    return built(backend, arch)
-
-
-def built(backend: str, arch: str | None) -> Target:
-    """The kernel of this checkout (or the installed one), built if need be."""
-    wanted = arch or default_arch(backend)
-    try:
-        extension = ga.load(backend=backend, arch=wanted)
-    except (OSError, RuntimeError, ValueError) as error:
-        raise TargetError(f"no {backend} kernel for {wanted}: {error}") from error
-    return from_extension(extension, label=f"{backend} {wanted}")
-
-
-def from_path(path: Path, *, arch: str | None = None) -> Target:
-    """A shared library, or the artifact folder that holds one."""
-    try:
-        extension = ga.load(library_in(path))
-    except (OSError, RuntimeError, ValueError) as error:
-        raise TargetError(f"{path} cannot be loaded: {error}") from error
-    if arch is not None and extension.arch != arch:
-        raise TargetError(f"{path} is built for {extension.arch}, not {arch}: choose that --arch or leave it out")
-    return from_extension(extension, label=str(path))
-
-
-def from_extension(extension: Any, *, label: str) -> Target:
-    """A loaded extension as a target."""
-    return Target(
-        label=label,
-        backend=extension.backend,
-        arch=extension.arch,
-        device=device_of(extension.backend),
-        attend=getattr(extension, OP),
-        partials=getattr(extension, f"{OP}_partials"),
-        extension=extension,
-        facts={"sha256": extension.sha256, "code_digest": extension.code_digest},
-    )
+    @property
+    def device(self) -> str:
+        """Where its tensors live."""
+        return "cuda" if self.subject.backend == "cuda" else "cpu"
 
 
 def from_callable(name: str, *, backend: str, arch: str | None) -> Target:
-    """`module:function` with the signature of the operation, compared with the goldens of `arch`."""
+    """`module:function` with the signature of the operation, compared with the goldens of `arch`.
+
+    An attribute `partials` of the function is taken as its debug operation.
+    """
     module_name, _, attribute = name.partition(":")
     if not module_name or not attribute:
         raise TargetError(f"{name!r} is not of the form module:function")
@@ -96,29 +69,94 @@ def from_callable(name: str, *, backend: str, arch: str | None) -> Target:
         function = getattr(importlib.import_module(module_name), attribute)
     except (ImportError, AttributeError) as error:
         raise TargetError(f"{name}: {error}; is its folder on PYTHONPATH?") from error
+    wanted = arch or default_arch(backend)
     return Target(
-        label=name,
-        backend=backend,
-        arch=arch or default_arch(backend),
-        device=device_of(backend),
+        label=f"{name} as {backend} {wanted}",
+        subject=Subject(backend=backend, arch=wanted, sha256=_source_hash(name, function)),
         attend=function,
         partials=getattr(function, "partials", None),
     )
 
 
-def library_in(path: Path) -> Path:
-    """The one shared library of an artifact folder; a file is itself."""
-    if not path.is_dir():
-        return path
-    libraries = sorted(path.glob("*.so"))
-    if len(libraries) != 1:
-        raise TargetError(f"{path} holds {len(libraries)} shared libraries, not one: name the file with --library")
-    return libraries[0]
+def built(backend: str, arch: str | None) -> Target:
+    """The kernel of this checkout's work tree, built if need be."""
+    targets = Targets(backends=(backend,), architectures=(arch or default_arch(backend),))
+    with _refusals():
+        side = artifacts.candidate("worktree", targets, progress=_silent)
+        return _only(side, backend=backend, arch=arch)
 
 
-def device_of(backend: str) -> str:
-    """Where the tensors of a backend live."""
-    return "cuda" if backend == "cuda" else "cpu"
+def base_build(backend: str, arch: str, *, of: Side | None) -> Target:
+    """The kernel of the base revision of `of` (the work tree), built if need be."""
+    targets = Targets(backends=(backend,), architectures=(arch,))
+    with _refusals():
+        return _only(artifacts.base(None, targets, of=of, progress=_silent), backend=backend, arch=arch)
+
+
+def from_path(path: Path, *, backend: str | None = None, arch: str | None = None) -> Target:
+    """A shared library, an artifact folder, or a folder of several of which backend and arch choose one."""
+    if not path.exists():
+        raise TargetError(f"{path} does not exist")
+    with _refusals():
+        return _only(side_from_path(path), backend=backend, arch=arch)
+
+
+def _only(side: Side, *, backend: str | None, arch: str | None) -> Target:
+    """The one binary of a side that fits."""
+    if side.missing is not None:
+        raise TargetError(side.missing[1], side.missing[0])
+    if side.failures:
+        raise TargetError(side.failures[0].text, "build-failed")
+    fitting = [b for b in side.binaries if backend in (None, b.backend) and arch in (None, b.arch)]
+    if len(fitting) != 1:
+        there = ", ".join(f"{b.backend} {b.arch}" for b in side.binaries) or "nothing"
+        raise TargetError(f"{side.origin} holds {there}: choose one with --backend and --arch")
+    return _loaded(fitting[0], side)
+
+
+def _loaded(binary: Binary, side: Side) -> Target:
+    if binary.backend == "cuda" and not torch.cuda.is_available():
+        raise TargetError(
+            f"{binary.library.name} needs a GPU, and torch sees none here: use --backend host", "no-gpu"
+        )
+    extension = artifacts.load_extension(binary)
+    return Target(
+        label=f"{binary.backend} {binary.arch}, {side.origin}",
+        subject=_subject(binary, side),
+        attend=getattr(extension, OP),
+        partials=getattr(extension, f"{OP}_partials"),
+        extension=extension,
+        side=side,
+    )
+
+
+def _subject(binary: Binary, side: Side) -> Subject:
+    return Subject(
+        backend=binary.backend,
+        arch=binary.arch,
+        sha256=binary.sha256,
+        code_digest=binary.code_digest,
+        source_digest=binary.source_digest,
+        revision=side.revision,
+        dirty=bool(side.dirty) if binary.code_digest else None,
+        toolchain=dict(binary.toolchain),
+    )
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """What building and loading raise, as one error."""
+    try:
+        yield
+    except ArtifactsError as error:
+        raise TargetError(error.text, error.code) from error
+    except (OSError, RuntimeError, ValueError) as error:
+        raise TargetError(str(error)) from error
+
+
+def default_backend() -> str:
+    """cuda where there is a GPU, else host."""
+    return "cuda" if torch.cuda.is_available() else "host"
 
 
 def default_arch(backend: str) -> str:
@@ -126,6 +164,20 @@ def default_arch(backend: str) -> str:
     if backend != "cuda":
         return "sm_70"
     if not torch.cuda.is_available():
-        raise TargetError("no GPU on this machine: use --backend host")
+        raise TargetError("no GPU on this machine: use --backend host", "no-gpu")
     major, minor = torch.cuda.get_device_capability()
-    return {"7": "sm_70", "8": "sm_80"}.get(str(major), f"sm_{major}{minor}")
+    return {7: "sm_70", 8: "sm_80"}.get(major, f"sm_{major}{minor}")
+
+
+def _source_hash(name: str, function: Callable[..., Any]) -> str:
+    """A callable's identity: its name and the file that defines it."""
+    try:
+        source = inspect.getsourcefile(inspect.unwrap(function))
+    except TypeError:
+        source = None
+    content = Path(source).read_bytes() if source else b""
+    return hashlib.sha256(f"{name}\0".encode() + content).hexdigest()
+
+
+def _silent(_text: str) -> None:
+    """Builds report to nobody."""

@@ -2,10 +2,14 @@
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regression.partials import difference, digests
+from fixtures.golden import digest_partials
+from regression.bits import Array
+from regression.call import KernelError
+from regression.partials import difference
 from regression.quantities import Partials, diverge
 
 S, R, H, D = 3, 2, 3, 4
@@ -23,11 +27,20 @@ def changed(partials: Partials, quantity: str, place: tuple[int, ...]) -> Partia
     return copy
 
 
+def digests(partials: Partials) -> Array:
+    return digest_partials(torch.from_numpy(partials.acc), torch.from_numpy(partials.max_sum))
+
+
 def test_equal_partials_do_not_diverge() -> None:
     assert diverge(some_partials(), some_partials()) is None
 
 
-@given(split=st.integers(0, S - 1), row=st.integers(0, R - 1), head=st.integers(0, H - 1), dim=st.integers(0, D - 1))
+@given(
+    split=st.integers(0, S - 1),
+    row=st.integers(0, R - 1),
+    head=st.integers(0, H - 1),
+    dim=st.integers(0, D - 1),
+)
 def test_a_changed_numerator_is_named_with_its_dimension(split: int, row: int, head: int, dim: int) -> None:
     found = diverge(some_partials(), changed(some_partials(), "numerator", (split, row, head, dim)))
     assert found is not None
@@ -53,21 +66,25 @@ def test_an_earlier_split_comes_before_an_earlier_quantity() -> None:
     assert (found.split, found.quantity) == (0, "numerator")
 
 
-@given(quantity=st.sampled_from(["max", "sum", "numerator"]), split=st.integers(0, S - 1), row=st.integers(0, R - 1))
+@given(
+    quantity=st.sampled_from(["max", "sum", "numerator"]),
+    split=st.integers(0, S - 1),
+    row=st.integers(0, R - 1),
+)
 def test_a_digest_sees_every_quantity(quantity: str, split: int, row: int) -> None:
     plain = some_partials()
     got = changed(plain, quantity, (split, row, 0) + ((0,) if quantity == "numerator" else ()))
-    found = difference(digests(plain.acc, plain.max_sum), digests(got.acc, got.max_sum))
+    found = difference(digests(plain), digests(got))
     assert found is not None
     assert (found.first_split, found.first_row, found.differing, found.compared) == (split, row, 1, S * R)
 
 
 def test_digests_of_equal_partials_agree_whatever_the_memory_order() -> None:
     plain = some_partials()
-    turned = np.asfortranarray(plain.acc)
-    assert difference(digests(plain.acc, plain.max_sum), digests(turned, plain.max_sum)) is None
+    turned = Partials(acc=np.asfortranarray(plain.acc), max_sum=plain.max_sum)
+    assert difference(digests(plain), digests(turned)) is None
 
 
 def test_digests_of_another_shape_are_refused() -> None:
-    with pytest.raises(ValueError, match="shape"):
+    with pytest.raises(KernelError, match="partials of"):
         difference(np.zeros((2, 3), np.uint64), np.zeros((3, 2), np.uint64))

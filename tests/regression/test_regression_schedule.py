@@ -1,5 +1,7 @@
 """Spans of splits tile the tokens exactly."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +12,7 @@ from regression import schedule
 def test_spans_cover_every_token_once_in_order(splits: int, length: int) -> None:
     spans = [schedule.span(splits, length, s) for s in range(splits)]
     assert spans[0].first == 0
-    assert all(a.end == b.first for a, b in zip(spans, spans[1:], strict=False))
+    assert all(a.end == b.first for a, b in pairwise(spans))
     assert spans[-1].end == length
     live = [span for span in spans if span.end > span.first]
     assert len(live) == schedule.active_splits(splits, length)

@@ -1,0 +1,67 @@
+"""Command line: `python -m regression replay`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from regression import command, judge
+from regression.judge import Judgement
+from regression.target import ARCHITECTURES
+
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments of `python -m regression`."""
+    top = argparse.ArgumentParser(prog="python -m regression", description=__doc__)
+    verbs = top.add_subparsers(dest="verb", required=True)
+    replay = verbs.add_parser("replay", help="replay stored inputs; compare every bit with the goldens")
+    _target_options(replay)
+    replay.add_argument(
+        "--groups", default="core", help="core (default), all, a context like 8k, or ids with commas"
+    )
+    replay.add_argument("--no-partials", action="store_true", help="skip the debug operation (half the time)")
+    replay.add_argument("--json", type=Path, metavar="PATH", help="write the results there too")
+    mode = replay.add_mutually_exclusive_group()
+    mode.add_argument(
+        "--locate", metavar="GROUP", help="name the first differing split, row, head and quantity"
+    )
+    mode.add_argument("--accept", metavar="REASON", help="renew the goldens, with the table, in CHANGELOG.md")
+    replay.add_argument(
+        "--against", type=Path, metavar="PATH", help="with --locate: a library or artifact to trust"
+    )
+    return top
+
+
+def _target_options(replay: argparse.ArgumentParser) -> None:
+    replay.add_argument(
+        "--backend", choices=("host", "cuda"), help="default: cuda where there is a GPU, else host"
+    )
+    replay.add_argument("--arch", choices=ARCHITECTURES, help="default: the GPU's, or sm_70 on the host")
+    one = replay.add_mutually_exclusive_group()
+    one.add_argument("--library", type=Path, metavar="PATH", help="replay this shared library")
+    one.add_argument(
+        "--artifact", type=Path, metavar="DIR", help="replay the library in this artifact folder"
+    )
+    one.add_argument(
+        "--callable", metavar="MODULE:FUNCTION", dest="function", help="replay a Python callable"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; print the verdict last; return the exit code."""
+    try:
+        options = parser().parse_args(arguments)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else judge.EXIT_CODES["usage"]
+    judgement = _run(options)
+    for reason in judgement.reasons[1:]:
+        print(f"also {reason.code}: {reason.text}")
+    print(judgement.line(), flush=True)
+    return judgement.exit_code
+
+
+def _run(options: argparse.Namespace) -> Judgement:
+    if options.against is not None and options.locate is None:
+        return judge.usage("--against belongs to --locate")
+    return command.run(options)

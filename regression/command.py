@@ -1,0 +1,119 @@
+"""What `python -m regression replay` does, from options to a judgement."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rich.console import Console
+
+from fixtures import integrity
+from fixtures.errors import FixtureError
+from fixtures.groups import Group
+from regression import accept, judge, locate, locate_report, progress, recording, stored, table, target
+from regression.call import KernelError
+from regression.judge import Judgement
+from regression.recording import Start
+from regression.replay import Play, replay
+from regression.results import GroupResult
+from regression.selection import DEFAULT_GROUPS, SelectionError, select
+from regression.target import Target, TargetError
+
+
+def run(options: argparse.Namespace) -> Judgement:
+    """Check the fixtures, get the target, then replay, locate or accept."""
+    console = Console(highlight=False)
+    try:
+        integrity.verify()
+        return _mode(options)(options, resolve(options), console)
+    except SelectionError as failure:
+        return judge.usage(str(failure))
+    except FixtureError as failure:
+        return judge.error("fixture-damaged", str(failure))
+    except TargetError as failure:
+        return judge.unknown(failure.code, str(failure))
+    except KernelError as failure:
+        return judge.failed("kernel-failed", str(failure))
+
+
+def resolve(options: argparse.Namespace) -> Target:
+    """The target that the options name."""
+    if options.function is not None:
+        backend = options.backend or target.default_backend()
+        return target.from_callable(options.function, backend=backend, arch=options.arch)
+    path = options.library or options.artifact
+    if path is not None:
+        return target.from_path(path, backend=options.backend, arch=options.arch)
+    return target.built(options.backend or target.default_backend(), options.arch)
+
+
+def _mode(options: argparse.Namespace) -> Callable[[argparse.Namespace, Target, Console], Judgement]:
+    if options.locate is not None:
+        return _locate
+    return _replay if options.accept is None else _accept
+
+
+def _replay(options: argparse.Namespace, chosen: Target, console: Console) -> Judgement:
+    start, results = Start.now(), []
+    try:
+        plays = _play_all(_groups(options), chosen, console, check_partials=not options.no_partials)
+        results = [play.result for play in plays]
+        judgement = judge.judge(results, scope=chosen.label)
+    except KernelError as failure:
+        judgement = judge.failed("kernel-failed", str(failure))
+    _keep(options, chosen, results, judgement, start, console)
+    return judgement
+
+
+def _accept(options: argparse.Namespace, chosen: Target, console: Console) -> Judgement:
+    complaint = accept.complaint(options, chosen)
+    if complaint is not None:
+        return judge.usage(complaint)
+    plays = _play_all(select("all"), chosen, console, check_partials=True)
+    return accept.decide(plays) or accept.renew(plays, chosen, options.accept)
+
+
+def _locate(options: argparse.Namespace, chosen: Target, console: Console) -> Judgement:
+    finding = locate.find(options.locate, chosen, against=options.against)
+    console.print(locate_report.text(finding), markup=False)
+    return locate_report.judgement(finding)
+
+
+def _groups(options: argparse.Namespace) -> tuple[Group, ...]:
+    return select(options.groups or DEFAULT_GROUPS)
+
+
+def _play_all(
+    groups: Sequence[Group], chosen: Target, console: Console, *, check_partials: bool
+) -> list[Play]:
+    console.print(f"{chosen.label}: {len(groups)} groups", markup=False)
+    plays = replay(groups, chosen, stored.reader(chosen.arch), check_partials=check_partials)
+    done = list(progress.bar(plays, total=len(groups), title="replay", console=console))
+    report(done, console)
+    return done
+
+
+def report(plays: Sequence[Play], console: Console) -> None:
+    """The table, and for each group with other bits the first differing element."""
+    results = [play.result for play in plays]
+    console.print(table.rich_table(results, title="bits against goldens, values against FP64"))
+    for line in table.complaints(results):
+        console.print(line, markup=False)
+
+
+def _keep(
+    options: argparse.Namespace,
+    chosen: Target,
+    results: Sequence[GroupResult],
+    judgement: Judgement,
+    start: Start,
+    console: Console,
+) -> None:
+    selection: dict[str, Any] = {
+        "groups": options.groups or DEFAULT_GROUPS,
+        "partials": not options.no_partials,
+    }
+    made = recording.make(chosen, results, judgement, selection=selection, start=start)
+    path = recording.keep(made, options.json)
+    console.print(f"record: {path}", markup=False, soft_wrap=True)

@@ -1,0 +1,64 @@
+"""One evidence record per replay."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from evidence import record, store
+from evidence.record import Record
+from fixtures import integrity
+from regression import judge
+from regression.judge import Judgement
+from regression.results import GroupResult
+from regression.target import Target
+
+KIND = "replay"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """When a replay began."""
+
+    at: datetime
+    tick: float
+
+    @classmethod
+    def now(cls) -> Start:
+        """This moment."""
+        return cls(at=datetime.now(UTC), tick=time.perf_counter())
+
+
+def make(
+    target: Target,
+    results: Sequence[GroupResult],
+    judgement: Judgement,
+    *,
+    selection: Mapping[str, Any],
+    start: Start,
+) -> Record:
+    """The record of a replay that has just ended, judged."""
+    return record.make(
+        kind=KIND,
+        artifact=target.subject,
+        inputs=integrity.manifest_hash(),
+        selection=selection,
+        outcome=judge.OUTCOMES[judgement.word],
+        reasons=[record.Reason(code=reason.code, text=reason.text) for reason in judgement.reasons],
+        results={"target": target.label, "groups": [group.as_json() for group in results]},
+        started_at=start.at,
+        duration_s=time.perf_counter() - start.tick,
+    )
+
+
+def keep(made: Record, copy: Path | None) -> Path:
+    """Append the record to the store, and write the same text to `copy` if given."""
+    path = store.append(made)
+    if copy is not None:
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(record.dumps(made), encoding="utf-8")
+    return path

@@ -1,0 +1,95 @@
+"""A run to compare partials with, value by value: the golden itself, or a build that should give its bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from torch import Tensor
+
+from fixtures import inputs as fixture_inputs
+from fixtures.golden import Golden, digest_partials
+from fixtures.groups import Group
+from regression import call
+from regression.bits import Array
+from regression.quantities import Partials
+from regression.target import Target, TargetError, base_build, built, from_path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """One run. `trusted` when its digests are the golden's; None when there is no golden to ask."""
+
+    label: str
+    partials: Partials
+    out: Tensor
+    trusted: bool | None
+
+
+def choose(group: Group, target: Target, golden: Golden | None, *, against: Path | None) -> Reference | None:
+    """`against` if given; else the first source that is the golden bit for bit, else the first that runs."""
+    if against is not None:
+        return run(group, from_path(against, arch=target.arch), golden)
+    if golden is not None and golden.acc is not None and golden.max_sum is not None:
+        return _from_values(golden, target, group)
+    return _first_trusted(group, target, golden)
+
+
+def run(group: Group, source: Target, golden: Golden | None) -> Reference:
+    """A reference by running another target. TargetError when that has no debug operation."""
+    if source.partials is None:
+        raise TargetError(f"{source.label} has no debug operation: it cannot be a reference")
+    inputs = fixture_inputs.materialise(group, device=source.device)
+    acc, max_sum = call.partials(source, inputs)
+    return Reference(
+        label=source.label,
+        partials=Partials(acc=acc.numpy(), max_sum=max_sum.numpy()),
+        out=call.attend(source, inputs, watch_caches=False).out,
+        trusted=None
+        if golden is None
+        else bool(np.array_equal(golden.digests, digest_partials(acc, max_sum))),
+    )
+
+
+def _first_trusted(group: Group, target: Target, golden: Golden | None) -> Reference | None:
+    fallback = None
+    for source in _sources(target):
+        reference = run(group, source, golden)
+        if reference.trusted:
+            return reference
+        fallback = fallback or reference
+    return fallback
+
+
+def _sources(target: Target) -> Iterator[Target]:
+    """The base on the host, then this checkout's host backend; those that cannot be had are left out."""
+    makers: tuple[Callable[[], Target], ...] = (
+        lambda: base_build("host", target.arch, of=target.side),
+        lambda: built("host", target.arch),
+    )
+    for make in makers:
+        try:
+            source = make()
+        except TargetError:
+            continue
+        if source.subject.sha256 != target.subject.sha256:
+            yield source
+
+
+def _from_values(golden: Golden, target: Target, group: Group) -> Reference:
+    """The stored partials of the active splits, padded with the neutral state that all others hold."""
+    assert golden.acc is not None and golden.max_sum is not None
+    splits = golden.digests.shape[0]
+    acc = _padded(golden.acc.numpy(), splits, 0.0)
+    max_sum = _padded(golden.max_sum.numpy(), splits, 0.0)
+    max_sum[golden.acc.shape[0] :, ..., 0] = -np.inf
+    label = f"stored partials of the golden {group.id} for {target.arch}"
+    return Reference(label=label, partials=Partials(acc=acc, max_sum=max_sum), out=golden.out, trusted=True)
+
+
+def _padded(values: Array, splits: int, fill: float) -> Array:
+    whole = np.full((splits, *values.shape[1:]), fill, dtype=values.dtype)
+    whole[: len(values)] = values
+    return whole
