@@ -25,7 +25,7 @@ def complaint(options: argparse.Namespace, target: Target) -> str | None:
     """Why this command cannot accept, before anything runs; None when it can."""
     if not options.accept.split():
         return "--accept needs a reason: it goes into the changelog"
-    if options.groups != "all" or options.no_partials:
+    if options.groups not in (None, "all") or options.no_partials:
         return "--accept renews all goldens: --groups all, with partials"
     if target.partials is None or target.subject.code_digest is None:
         return (

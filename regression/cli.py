@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,9 +18,7 @@ def parser() -> argparse.ArgumentParser:
     verbs = top.add_subparsers(dest="verb", required=True)
     replay = verbs.add_parser("replay", help="replay stored inputs; compare every bit with the goldens")
     _target_options(replay)
-    replay.add_argument(
-        "--groups", default="core", help="core (default), all, a context like 8k, or ids with commas"
-    )
+    replay.add_argument("--groups", help="core (default), all, a context like 8k, or ids with commas")
     replay.add_argument("--no-partials", action="store_true", help="skip the debug operation (half the time)")
     replay.add_argument("--json", type=Path, metavar="PATH", help="write the results there too")
     mode = replay.add_mutually_exclusive_group()
@@ -62,6 +61,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> Judgement:
+    """Whatever fails unforeseen is the machinery's failure: it must not look like a rejection (exit 1)."""
     if options.against is not None and options.locate is None:
         return judge.usage("--against belongs to --locate")
-    return command.run(options)
+    try:
+        return command.run(options)
+    except Exception as failure:
+        traceback.print_exc()
+        return judge.error("machinery", f"{type(failure).__name__}: {failure}")

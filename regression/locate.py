@@ -57,7 +57,7 @@ class Finding:
 def find(group_id: str, target: Target, *, against: Path | None) -> Finding:
     """Replay one group and compare it quantity by quantity with a reference.
 
-    The reference is `against`, else the golden's stored partials, else a build that gives the golden's digests.
+    The reference is `against`, else the golden's stored partials, else a build with its digests.
     TargetError when the target has no debug operation, FixtureError when there is no such group.
     """
     group = select_one(group_id)
