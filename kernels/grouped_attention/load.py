@@ -1,0 +1,131 @@
+"""Finds, checks and loads a library."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import torch
+import tvm_ffi
+
+from grouped_attention import build, manifest
+from grouped_attention.extension import ATTENTION, Extension
+from grouped_attention.manifest import Manifest
+from grouped_attention.workspace import Pool
+
+OLDEST_PRECISION_VERSION = 3
+# The architecture that the kernel was made for: the model that runs where nothing else is asked for.
+DEFAULT_HOST_ARCH = "sm_70"
+_REQUIRED = ("precision_version", "describe", ATTENTION, f"{ATTENTION}_partials")
+_OPTIONAL = ("tensor_core_dot", "set_num_threads", "cpu_implementation")
+
+
+def load(
+    path: str | os.PathLike[str] | None = None, *, backend: str | None = None, arch: str | None = None
+) -> Extension:
+    """Load one library: the file `path`, or the one for a backend and architecture, built if need be.
+
+    Without arguments: the CUDA library of the GPU at hand, else the CPU one that models sm_70.
+    FileNotFoundError for a missing file; RuntimeError for a library that doesn't match its manifest, that is
+    too old ("rebuild"), or that can't be built; ValueError for an unknown backend or architecture.
+    """
+    if path is not None:
+        return _checked(_open(Path(path)), backend, arch)
+    backend = backend or _best_backend()
+    arch = arch or (_gpu_arch() if backend == "cuda" else DEFAULT_HOST_ARCH)
+    if backend not in ("host", "cuda") or arch not in ("sm_70", "sm_80", "sm_90"):
+        raise ValueError(f"no library for {backend!r}, {arch!r}: host or cuda; sm_70, sm_80 or sm_90")
+    return _checked(_open(_find(backend, arch)), backend, arch)
+
+
+def _best_backend() -> str:
+    return "cuda" if torch.cuda.is_available() and _arch_of_gpu() is not None else "host"
+
+
+def _gpu_arch() -> str:
+    arch = _arch_of_gpu() if torch.cuda.is_available() else None
+    if arch is None:
+        raise RuntimeError("no GPU that this kernel runs on: pass arch=, or backend='host'")
+    return arch
+
+
+def _arch_of_gpu() -> str | None:
+    major, minor = torch.cuda.get_device_capability()
+    if (major, minor) == (7, 0):
+        return "sm_70"
+    # A cubin runs on later minor versions of its major one.
+    return {8: "sm_80", 9: "sm_90"}.get(major)
+
+
+def _find(backend: str, arch: str) -> Path:
+    package = Path(__file__).resolve().parent
+    packaged = package / "lib" / f"grouped_attention-{backend}-{arch}.so"
+    if packaged.is_file():
+        return packaged
+    source = package.parent
+    if not (source / "CMakeLists.txt").is_file():
+        raise RuntimeError(
+            f"this installation holds no library for {backend}, {arch}, and no sources to build it from: "
+            "install a wheel that has it, or load from a checkout"
+        )
+    return build.build(source, backend=backend, arch=arch).library
+
+
+def _open(path: Path) -> Extension:
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such library")
+    path = path.resolve()
+    known = manifest.verify_library(path)
+    module = tvm_ffi.load_module(str(path))
+    version = _precision_version(path, module)
+    functions = {name: module.get_function(name) for name in (*_REQUIRED, *_OPTIONAL) if _has(module, name)}
+    if missing := [name for name in _REQUIRED if name not in functions]:
+        raise RuntimeError(f"{path}: does not export {', '.join(missing)}: rebuild it")
+    about = json.loads(str(functions["describe"]()))
+    _check_manifest(path, known, about, version)
+    return Extension(
+        library=path,
+        backend=about["backend"],
+        arch=about["arch"],
+        precision_version=version,
+        splits=about["splits"],
+        instances=tuple((heads, head_dim) for heads, head_dim in about["instances"]),
+        sha256=known.sha256 if known else manifest.sha256_file(path),
+        code_digest=known.code_digest if known else None,
+        functions=MappingProxyType(functions),
+        pool=Pool(splits=about["splits"]),
+    )
+
+
+def _has(module: Any, name: str) -> bool:
+    return bool(module.implements_function(name))
+
+
+def _precision_version(path: Path, module: Any) -> int:
+    version = int(module.get_function("precision_version")()) if _has(module, "precision_version") else None
+    if version is None or version < OLDEST_PRECISION_VERSION:
+        found = "no precision_version" if version is None else f"precision_version {version}"
+        raise RuntimeError(
+            f"{path}: {found}, at least {OLDEST_PRECISION_VERSION} is needed: the library is stale, rebuild it"
+        )
+    return version
+
+
+def _check_manifest(path: Path, known: Manifest | None, about: dict[str, Any], version: int) -> None:
+    if known is None:
+        return
+    said = (known.backend, known.arch, known.precision_version)
+    found = (about["backend"], about["arch"], version)
+    if said != found:
+        raise RuntimeError(f"{path}: is {found}, its manifest says {said}: rebuild it")
+
+
+def _checked(extension: Extension, backend: str | None, arch: str | None) -> Extension:
+    if backend not in (None, extension.backend) or arch not in (None, extension.arch):
+        raise ValueError(
+            f"{extension.library}: is for {extension.backend}, {extension.arch}, not for {backend}, {arch}"
+        )
+    return extension
