@@ -1,4 +1,4 @@
-"""One loaded library and its operations. Arguments are checked in C++, before anything is written or launched."""
+"""One loaded library and its operations; C++ checks their arguments before it writes or launches anything."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Extension:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """The state before the combine, for debugging: fp32 numerators [S, R, H, D], (max, sum) [S, R, H, 2].
 
-        Takes what `grouped_e4m3_fp32` takes. Splits without a live token for a row hold max −inf, sum 0,
+        Takes what `grouped_e4m3_fp32` takes. Splits without a live token for a row hold max -inf, sum 0,
         numerator 0; rows over the capacity hold NaN.
         """
         inputs = _inputs(q, k_cache, v_cache, block_table, row_lens)
@@ -94,7 +94,7 @@ class Extension:
         device: torch.device | str,
         stream: torch.cuda.Stream | int | None = None,
     ) -> Workspace:
-        """The workspace of (device, stream, kind); None is the current stream. The same key gives the same one.
+        """The workspace of (device, stream, kind), the same one each time; None is the current stream.
 
         ValueError for a kind or an instance that this library doesn't have.
         """

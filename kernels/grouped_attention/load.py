@@ -109,7 +109,7 @@ def _precision_version(path: Path, module: Any) -> int:
     if version is None or version < OLDEST_PRECISION_VERSION:
         found = "no precision_version" if version is None else f"precision_version {version}"
         raise RuntimeError(
-            f"{path}: {found}, at least {OLDEST_PRECISION_VERSION} is needed: the library is stale, rebuild it"
+            f"{path}: {found}, but at least {OLDEST_PRECISION_VERSION} is needed: a stale library, rebuild it"
         )
     return version
 

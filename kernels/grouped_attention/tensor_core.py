@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ def dot(
     """d[i] = c[i] + Σ a[i, k]·b[i, k] as a tensor core of `arch` computes it: fp32 [n].
 
     a, b: fp16 [n, K], K a multiple of the group (4 on sm_70, 8 on sm_80, 16 on sm_90); c: fp32 [n]. Longer
-    products run in groups along K, ascending. TypeError for dtypes, ValueError for shapes or the architecture.
+    products run in groups along K, ascending. TypeError for dtypes; ValueError for shapes or an unknown arch.
     """
     _check(a, b, c)
     result = torch.empty(len(c), dtype=torch.float32)
@@ -30,7 +30,7 @@ def dot(
     return result.numpy()
 
 
-@lru_cache(maxsize=None)
+@cache
 def _host(arch: str) -> Extension:
     return load(backend="host", arch=arch)
 

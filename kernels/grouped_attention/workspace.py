@@ -18,7 +18,7 @@ WORKSPACE_ROWS = 8
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Workspace:
-    """The buffers of one operation: `acc` fp32 [splits, 8, heads, head_dim], `max_sum` fp32 [splits, 8, heads, 2].
+    """One operation's buffers, fp32: `acc` [splits, 8, heads, head_dim], `max_sum` [splits, 8, heads, 2].
 
     Calls that share a workspace must not run at the same time, be it from two threads or on two streams.
     """
@@ -56,7 +56,7 @@ class Pool:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def get(self, key: Key) -> Workspace:
-        """The workspace of `key`, allocated at its first use; RuntimeError if a graph is being captured then."""
+        """The workspace of `key`, allocated at first use; RuntimeError if a graph is being captured then."""
         with self._lock:
             if key not in self._held:
                 refuse_capture(
@@ -112,4 +112,5 @@ def _allocate(key: Key, splits: int) -> Workspace:
 def _on_stream(key: Key) -> AbstractContextManager[object]:
     if key.device.type != "cuda":
         return nullcontext()
-    return torch.cuda.stream(torch.cuda.ExternalStream(key.stream, device=key.device))
+    stream = torch.cuda.ExternalStream(key.stream, device=key.device)  # type: ignore[no-untyped-call]
+    return torch.cuda.stream(stream)
