@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from regression.results import GroupResult
@@ -67,17 +68,7 @@ def _share(group: GroupResult) -> float:
     return group.accuracy.relative_l2 / group.accuracy.budget
 
 
-HEADINGS = (
-    "instance",
-    "context",
-    "groups",
-    "bitwise",
-    "partials",
-    "disagree",
-    "worst L2",
-    "of budget",
-    "moved",
-)
+HEADINGS = ("instance", "context", "bits", "partials", "disagree", "worst L2", "budget", "moved")
 
 
 def cells(row: Row, *, label: str | None = None) -> tuple[str, ...]:
@@ -86,8 +77,7 @@ def cells(row: Row, *, label: str | None = None) -> tuple[str, ...]:
     return (
         label or row.instance,
         "" if label else f"{row.context:,}",
-        str(row.groups),
-        "-" if row.bitwise is None else f"{row.bitwise}/{row.groups}",
+        f"{'-' if row.bitwise is None else row.bitwise}/{row.groups}",
         f"{row.partials}/{row.groups}",
         f"{_was(row)}{row.disagreements} ({share:.3%})",
         f"{row.worst_l2:.3e}",
@@ -98,7 +88,7 @@ def cells(row: Row, *, label: str | None = None) -> tuple[str, ...]:
 
 def rich_table(results: Sequence[GroupResult], *, title: str) -> Table:
     """The summary for a terminal."""
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for heading in HEADINGS:
         table.add_column(heading, justify="left" if heading == "instance" else "right", no_wrap=True)
     for row in summarise(results):
