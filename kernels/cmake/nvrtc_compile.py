@@ -129,6 +129,7 @@ def compile_options(arch: str) -> list[str]:
     return [
         f"--gpu-architecture={arch}",
         "--std=c++17",
+        "--device-as-default-execution-space",
         "-fmad=false",
         "-lineinfo",
         "--ptxas-options=-v",
