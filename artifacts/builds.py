@@ -45,7 +45,7 @@ def candidate(
     root: Path | None = None,
     progress: Progress = print,
 ) -> Side:
-    """The candidate's side: "worktree" or a revision, or else `source`: a kernels/ or artifact folder, a library.
+    """The candidate's side: "worktree", a revision, or `source`: a kernels/ or artifact folder, a library.
 
     ArtifactsError when it can't be found or exported; a library that fails to build is in `failures`.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -23,3 +24,8 @@ def home() -> Path:
 def records() -> Path:
     """The folder of the record store."""
     return home() / "records"
+
+
+def inputs_hash() -> str:
+    """SHA-256 of the fixtures' manifest of this checkout; OSError when there is none."""
+    return hashlib.sha256((root() / "fixtures" / "manifest.json").read_bytes()).hexdigest()

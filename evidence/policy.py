@@ -1,0 +1,114 @@
+"""What an admission needs. A later gate is one more entry.
+
+Reads nothing and runs nothing: pure data, and the choice of which entries apply to a question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from evidence.question import Question
+
+HOST_ARCHITECTURES = ("sm_70", "sm_90")
+CUDA_ARCHITECTURES = ("sm_70", "sm_90")
+GPU_ARCHITECTURE = "sm_90"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Requirement:
+    """One record that must be there and pass, for the binary of one side, backend and architecture.
+
+    `selection` is the least that must have been covered. `on_gpu`: counts from any run and machine, but must
+    have seen a GPU. `against_base`: the record must name the base's binary. `control`: replays the base, to
+    tell a broken machine from a broken change; its failure alone rejects nothing.
+    """
+
+    kind: str
+    backend: str
+    arch: str
+    command: str
+    side: str = "candidate"
+    selection: Mapping[str, str | bool] = field(default_factory=dict)
+    uses_inputs: bool = True
+    on_gpu: bool = False
+    against_base: bool = False
+    control: bool = False
+    only_if_cuda_differs: bool = False
+
+    @property
+    def name(self) -> str:
+        """Short name for a person."""
+        side = "base " if self.side == "base" else ""
+        return f"{side}{self.kind} {self.backend} {self.arch}"
+
+
+def _host_replay(arch: str, side: str) -> Requirement:
+    return Requirement(
+        kind="replay",
+        backend="host",
+        arch=arch,
+        side=side,
+        selection={"groups": "core", "partials": True},
+        control=side == "base",
+        command=f"python -m regression replay --backend host --arch {arch} --artifact {side.upper()}",
+    )
+
+
+POLICY = (
+    *(_host_replay(arch, "candidate") for arch in HOST_ARCHITECTURES),
+    *(_host_replay(arch, "base") for arch in HOST_ARCHITECTURES),
+    Requirement(
+        kind="static",
+        backend="cuda",
+        arch="sm_70",
+        uses_inputs=False,
+        against_base=True,
+        command="python -m benchmarks static --artifact CANDIDATE --base BASE",
+    ),
+    Requirement(
+        kind="replay",
+        backend="cuda",
+        arch=GPU_ARCHITECTURE,
+        selection={"groups": "all", "partials": True},
+        on_gpu=True,
+        only_if_cuda_differs=True,
+        command=f"python -m regression replay --backend cuda --arch {GPU_ARCHITECTURE} --groups all"
+        " --artifact CANDIDATE",
+    ),
+    Requirement(
+        kind="memcheck",
+        backend="cuda",
+        arch=GPU_ARCHITECTURE,
+        selection={"cases": "core"},
+        on_gpu=True,
+        only_if_cuda_differs=True,
+        command=f"python -m sanitizer memcheck --backend cuda --arch {GPU_ARCHITECTURE} --artifact CANDIDATE",
+    ),
+)
+
+
+def requirements(question: Question, policy: tuple[Requirement, ...] = POLICY) -> tuple[Requirement, ...]:
+    """The entries that apply: those for a GPU only when the CUDA code isn't shown to be the base's."""
+    differs = cuda_differs(question)
+    return tuple(entry for entry in policy if differs or not entry.only_if_cuda_differs)
+
+
+def cuda_differs(question: Question) -> bool:
+    """False only when every CUDA binary of the candidate has a twin of equal code in the base."""
+    return any(not _same_code(question, arch) for arch in CUDA_ARCHITECTURES)
+
+
+def covers(seen: Mapping[str, object], needed: Mapping[str, str | bool]) -> bool:
+    """True when a record's selection includes what is needed: "all" includes "core"."""
+    return all(
+        seen.get(key) == value or (value == "core" and seen.get(key) == "all")
+        for key, value in needed.items()
+    )
+
+
+def _same_code(question: Question, arch: str) -> bool:
+    one, other = question.candidate.find("cuda", arch), question.base.find("cuda", arch)
+    if one is None or other is None:
+        return False
+    return one.code_digest is not None and one.code_digest == other.code_digest

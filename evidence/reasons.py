@@ -1,0 +1,159 @@
+"""Every reason code: what it means, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation:
+    """One line each."""
+
+    meaning: str
+    advice: str
+
+
+def explain(code: str) -> Explanation | None:
+    """The explanation of a code, None for an unknown one."""
+    entry = CODES.get(code)
+    return None if entry is None else Explanation(meaning=entry[0], advice=entry[1])
+
+
+_VERDICT: Mapping[str, tuple[str, str]] = {
+    "needs-gpu-records": (
+        "The CUDA code isn't the base's, and no fresh record of a GPU is there for it.",
+        "Run the named commands on a GPU machine, then evidence pack there and evidence import here.",
+    ),
+    "no-evidence": ("A needed measurement has no record.", "Run the named command."),
+    "stale-evidence": (
+        "There are records, but of another binary, instrument, inputs, base or run, or of too little.",
+        "Run the named command again with this binary and this checkout.",
+    ),
+    "unreadable-record": (
+        "A file in the record store is damaged, so evidence may be missing unseen.",
+        "Look at the file; move it away, and measure again what it held.",
+    ),
+    "base-fails-too": (
+        "Candidate and base both fail the replay.",
+        "Check the machine (compiler, CPU) and the fixtures (python -m fixtures verify) before the change.",
+    ),
+    "dirty-tree": (
+        "Files differ from the commit, so no revision names what was measured.",
+        "Commit and run again.",
+    ),
+    "no-revision": (
+        "The candidate came without a revision that names its sources.",
+        "Build it with artifacts build --rev REV from a git checkout.",
+    ),
+    "no-binary": (
+        "A needed library wasn't built.",
+        "Run artifacts build with all backends and architectures.",
+    ),
+    "nothing-built": ("The candidate has no library at all.", "Look at the build's errors."),
+    "build-failed": ("A library failed to compile.", "Read the log that is named; it is kept."),
+    "passed": ("The measurement was made, and passed.", "Nothing to do."),
+}
+
+_BASE: Mapping[str, tuple[str, str]] = {
+    "no-git": (
+        "The tree isn't a git repository, or git is missing.",
+        "Pass --base as an artifact folder or library.",
+    ),
+    "git-failed": ("git gave an error.", "Read its message; python -m artifacts doctor."),
+    "shallow-clone": (
+        "History was cut off at cloning: the base isn't here.",
+        "git fetch --unshallow, or pass --base.",
+    ),
+    "first-commit": (
+        "The candidate is the first commit: nothing came before it.",
+        "Pass --base to name one.",
+    ),
+    "no-commit": ("The candidate has no commit yet.", "Commit first, or pass --base."),
+    "no-main": ("Neither origin/main nor main is known here.", "git fetch origin main, or pass --base."),
+    "no-common-history": ("Candidate and main share no commit.", "Pass --base to name what to compare with."),
+    "bad-base": ("--base is neither a revision, nor an artifact folder or library.", "Correct it."),
+    "bad-revision": ("There is no such revision here.", "Correct it, or fetch it."),
+    "no-kernels": ("That revision has no kernels/ to build.", "Pass --base to name one that has."),
+    "artifact-refused": (
+        "An artifact folder doesn't match its manifest.",
+        "Delete it and build or export it again.",
+    ),
+    "library-refused": (
+        "A library can't be loaded, or doesn't say what it is.",
+        "It must export describe().",
+    ),
+}
+
+_REPLAY: Mapping[str, tuple[str, str]] = {
+    "same-bits": ("Every output equals its golden, bit for bit.", "Nothing to do."),
+    "bits-differ": (
+        "Output bits differ from the golden.",
+        "regression replay --locate GROUP; if it is meant, --accept REASON.",
+    ),
+    "partials-differ": (
+        "The state before the combine differs from the golden.",
+        "regression replay --locate GROUP.",
+    ),
+    "unwritten-output": ("The kernel left output elements unwritten.", "Check the launch and the row mask."),
+    "stray-write": ("The kernel wrote beside its output.", "Check the output's indexing."),
+    "inputs-modified": ("The kernel changed its inputs.", "Check what it stores to."),
+    "not-finite": ("NaN or infinity where the truth is finite.", "regression replay --locate GROUP."),
+    "over-budget": (
+        "The error against FP64 is over 1.02 times the rounding floor + 2e-6.",
+        "The arithmetic lost precision.",
+    ),
+    "no-golden": (
+        "There is no golden output to compare with.",
+        "regression replay --accept REASON writes one.",
+    ),
+    "no-golden-partials": ("There are no golden partials.", "regression replay --accept REASON writes them."),
+    "nothing-replayed": ("No group was replayed.", "Choose --groups core or all."),
+    "fixture-damaged": ("A stored input or golden doesn't match its hash.", "git checkout -- fixtures."),
+    "no-target": ("What should be replayed can't be had.", "Read the message."),
+    "no-gpu": ("This needs a GPU, and there is none.", "Use --backend host, or a GPU machine."),
+}
+
+_STATIC: Mapping[str, tuple[str, str]] = {
+    "within-limits": ("Registers, spills, shared memory and occupancy are in bounds.", "Nothing to do."),
+    "spills": (
+        "The kernel spills registers to memory.",
+        "Lower its register use, or raise its launch bound.",
+    ),
+    "more-spills": ("The kernel spills more than the base's.", "Lower its register use."),
+    "registers-per-block": (
+        "A block needs more registers than a multiprocessor has.",
+        "Fewer threads or registers.",
+    ),
+    "shared-per-block": ("A block needs more shared memory than the architecture allows.", "Use less of it."),
+    "occupancy-step": (
+        "Fewer blocks fit on a multiprocessor than of the base's kernel.",
+        "Lower what limits it.",
+    ),
+    "no-static-costs": (
+        "The artifact holds no compiler output to read.",
+        "Build it again; only cuda artifacts do.",
+    ),
+    "static-unreadable": (
+        "The compiler's output isn't understood.",
+        "Was the compiler changed? Adapt the parser.",
+    ),
+    "kernel-vanished": ("A kernel of the base is not in the candidate.", "Check that nothing was dropped."),
+}
+
+_MEMORY: Mapping[str, tuple[str, str]] = {
+    "memory-error": ("The memory checker found an error.", "Read the report that the record names."),
+    "memory-clean": ("The memory checker found nothing.", "Nothing to do."),
+}
+
+_MACHINERY: Mapping[str, tuple[str, str]] = {
+    "usage": ("The command line can't be obeyed.", "See --help."),
+    "machinery": ("A tool of the suite failed; nothing is said about the kernel.", "Read the message."),
+    "not-empty": ("The output folder holds something already.", "Choose a new folder."),
+    "no-manifest": (
+        "A library without a manifest can't be carried as an artifact.",
+        "Pass the library itself.",
+    ),
+}
+
+CODES: Mapping[str, tuple[str, str]] = {**_VERDICT, **_BASE, **_REPLAY, **_STATIC, **_MEMORY, **_MACHINERY}

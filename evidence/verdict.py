@@ -1,0 +1,158 @@
+"""The verdict: a pure function of a question and records. No GPU, no torch, no clock.
+
+Missing evidence is unknown, and unknown never passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from evidence.findings import FAIL, MISSING, Finding, find
+from evidence.policy import POLICY, Requirement, cuda_differs, requirements
+from evidence.question import Question
+from evidence.record import Reason, Record
+
+ADMITTED, REJECTED, UNDECIDED, UNKNOWN = "admitted", "rejected", "undecided", "unknown"
+EXIT_CODES = {ADMITTED: 0, REJECTED: 1, "usage": 2, UNDECIDED: 3, UNKNOWN: 4, "error": 5}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """`scope` is what was vouched for; the first reason stands in the last line unless it is admitted."""
+
+    word: str
+    scope: str
+    reasons: tuple[Reason, ...]
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """The process's exit status."""
+        return EXIT_CODES[self.word]
+
+    def line(self) -> str:
+        """The last line of every command."""
+        text = self.scope if self.word == ADMITTED else _headline(self)
+        return f"verdict: {self.word} ({' '.join(text.split())})"
+
+
+def decide(
+    question: Question,
+    records: Iterable[Record],
+    *,
+    unreadable: Sequence[str] = (),
+    policy: tuple[Requirement, ...] = POLICY,
+) -> Verdict:
+    """Hold all records against the policy. `unreadable` names damaged files: none may be there."""
+    known = tuple(records)
+    found = tuple(find(entry, question, known) for entry in requirements(question, policy))
+    word, reasons = _judge(question, found, unreadable)
+    return Verdict(word=word, scope=scope(question), reasons=reasons, findings=found, notes=_notes(found))
+
+
+def scope(question: Question) -> str:
+    """What an admission would vouch for."""
+    return "host + gpu" if cuda_differs(question) else "host; cuda unchanged"
+
+
+def _judge(
+    question: Question, found: Sequence[Finding], unreadable: Sequence[str]
+) -> tuple[str, tuple[Reason, ...]]:
+    failed = [finding for finding in found if finding.state == FAIL and not finding.requirement.control]
+    excused = [finding for finding in failed if _base_fails_too(finding, found)]
+    if len(failed) > len(excused):
+        return REJECTED, tuple(finding.reason for finding in failed if finding not in excused)
+    doubts = (*_excuses(excused), *_damage(unreadable), *_sides(question), *_gaps(question, found))
+    if doubts:
+        return UNKNOWN, doubts
+    if question.candidate.dirty:
+        return UNDECIDED, (_dirty(question),)
+    return ADMITTED, tuple(finding.reason for finding in found)
+
+
+def _base_fails_too(finding: Finding, found: Sequence[Finding]) -> bool:
+    same = (finding.requirement.kind, finding.requirement.backend, finding.requirement.arch)
+    return any(
+        other.requirement.control
+        and other.state == FAIL
+        and (other.requirement.kind, other.requirement.backend, other.requirement.arch) == same
+        for other in found
+    )
+
+
+def _excuses(excused: Sequence[Finding]) -> tuple[Reason, ...]:
+    return tuple(
+        Reason(
+            code="base-fails-too",
+            text=f"{finding.requirement.name} fails ({finding.reason.code}) and so does the base's: "
+            "the machine or the fixtures are at fault",
+        )
+        for finding in excused
+    )
+
+
+def _damage(unreadable: Sequence[str]) -> tuple[Reason, ...]:
+    return tuple(Reason(code="unreadable-record", text=text) for text in unreadable)
+
+
+def _sides(question: Question) -> tuple[Reason, ...]:
+    found = list(question.candidate.failed.values())
+    found.extend(side.missing for side in (question.candidate, question.base) if side.missing is not None)
+    if not question.candidate.subjects and question.candidate.missing is None:
+        found.append(Reason(code="nothing-built", text="the candidate has no binary"))
+    if question.candidate.revision is None and not question.candidate.dirty:
+        found.append(
+            Reason(code="no-revision", text="the candidate's sources are not those of a known revision")
+        )
+    return tuple(found)
+
+
+def _gaps(question: Question, found: Sequence[Finding]) -> tuple[Reason, ...]:
+    # One reason is enough for a base that isn't there. A control that fails while the candidate passes is no
+    # gap: bits changed on purpose look like that.
+    said = question.base.missing is not None
+    gaps = [f for f in found if not f.passed and not (f.requirement.control and (said or f.state == FAIL))]
+    on_cpu = tuple(f.reason for f in gaps if not f.requirement.on_gpu)
+    return on_cpu + tuple(_gpu_gap(f) for f in gaps if f.requirement.on_gpu)
+
+
+def _gpu_gap(finding: Finding) -> Reason:
+    if finding.state != MISSING or finding.reason.code not in ("no-evidence", "stale-evidence"):
+        return finding.reason
+    return Reason(code="needs-gpu-records", text=finding.reason.text)
+
+
+def _dirty(question: Question) -> Reason:
+    files = question.candidate.dirty
+    more = f" and {len(files) - 3} more" if len(files) > 3 else ""
+    would = f"all else passes ({scope(question)})"
+    return Reason(
+        code="dirty-tree", text=f"{', '.join(files[:3])}{more}; commit, then measure again; {would}"
+    )
+
+
+def _notes(found: Sequence[Finding]) -> tuple[str, ...]:
+    stale = [f"{f.requirement.name}: not counted: {', '.join(f.stale)}" for f in found if f.stale]
+    differing = [
+        f"{f.requirement.name} fails ({f.reason.code}): expected only where bits are changed on purpose"
+        for f in found
+        if f.requirement.control and f.state == FAIL
+    ]
+    return (*stale, *differing)
+
+
+def _headline(verdict: Verdict) -> str:
+    first = verdict.reasons[0]
+    if first.code == "needs-gpu-records":
+        commands = " and ".join(f.requirement.command for f in verdict.findings if _is_gpu_gap(f))
+        return (
+            f"needs gpu records: run {commands} on a GPU machine, evidence pack there, evidence import here"
+        )
+    more = f"; and {len(verdict.reasons) - 1} more" if len(verdict.reasons) > 1 else ""
+    return f"{first.code}: {first.text}{more}"
+
+
+def _is_gpu_gap(finding: Finding) -> bool:
+    return finding.requirement.on_gpu and not finding.passed
