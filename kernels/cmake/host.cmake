@@ -12,7 +12,7 @@ function(grouped_add_host_vector_objects sm isa flags)
   add_library(${name} OBJECT src/host/split_vector.cc src/host/combine.cc)
   target_compile_definitions(${name} PRIVATE GROUPED_SM=${sm} GROUPED_ISA=${isa})
   # -frounding-math: part of the split runs rounding toward zero.
-  target_compile_options(${name} PRIVATE -frounding-math -Wno-psabi ${flags})
+  target_compile_options(${name} PRIVATE -frounding-math -fno-trapping-math -Wno-psabi ${flags})
   target_link_libraries(${name} PRIVATE grouped_options)
   target_link_libraries(grouped_host_sm_${sm} PRIVATE ${name})
 endfunction()

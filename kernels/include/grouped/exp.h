@@ -26,7 +26,10 @@ GROUPED_HD float exp32_finite(float x) {
   return bits_float(float_bits(y) + (float_bits(shifted) << 23));
 }
 
-GROUPED_HD float exp32(float x) { return is_nan(x) ? nan_value() : exp32_finite(x); }
+GROUPED_HD float exp32(float x) {
+  const float finite = exp32_finite(x);  // computed first: a select, not a branch
+  return is_nan(x) ? nan_value() : finite;
+}
 
 // exp with its argument clamped at -80; a NaN passes the clamp.
 GROUPED_HD float clamped_exp(float x) { return exp32(x < kSmallestExponent ? kSmallestExponent : x); }

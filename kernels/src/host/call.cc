@@ -29,9 +29,7 @@ void check_live_pages(const Problem& problem, i32 longest) {
   }
 }
 
-i8 half_exponent(u16 bits) {
-  return i8(half_is_zero(bits) ? kZeroExponent : unpack_half(bits).exponent);
-}
+i8 half_exponent(u16 bits) { return i8(half_is_zero(bits) ? kZeroExponent : unpack_half(bits).exponent); }
 
 void read_lane(const Problem& problem, i32 lane, Query* query) {
   const u16* q = problem.q + i64(lane) * problem.head_dim;

@@ -29,7 +29,8 @@ struct Call {
   i32 lanes = 0;    // rows * heads
 };
 
-// Reads the lengths and the query. Throws ValueError for a live page outside the cache; nothing is written yet.
+// Reads the lengths and the query. Throws ValueError for a live page outside the cache; nothing is written
+// yet.
 void prepare(const Problem& problem, Call* call);
 
 // Buffers of one worker, private to the kind of split that runs.

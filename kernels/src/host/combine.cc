@@ -1,5 +1,5 @@
-// Built once per instruction set: everything here must be inlined or local, so that no copy of a shared inline
-// function leaks instructions into code that runs on older machines.
+// Built once per instruction set: everything here must be inlined or local, so that no copy of a shared
+// inline function leaks instructions into code that runs on older machines.
 #include "grouped/combine.h"
 
 #include "host/combine.h"

@@ -18,16 +18,17 @@ namespace {
 
 using tvm::ffi::TensorView;
 
-void attention(TensorView q, TensorView k_cache, TensorView v_cache, TensorView block_table, TensorView row_lens,
-               TensorView out, TensorView acc, TensorView max_sum, double softmax_scale, double k_scale,
-               double v_scale, i64) {
+void attention(TensorView q, TensorView k_cache, TensorView v_cache, TensorView block_table,
+               TensorView row_lens, TensorView out, TensorView acc, TensorView max_sum, double softmax_scale,
+               double k_scale, double v_scale, i64) {
   const Arguments arguments{q,   k_cache, v_cache,       block_table, row_lens, &out,
                             acc, max_sum, softmax_scale, k_scale,     v_scale};
   run_attention(validate(arguments, kDLCPU, CurrentArch::splits));
 }
 
-void partials(TensorView q, TensorView k_cache, TensorView v_cache, TensorView block_table, TensorView row_lens,
-              TensorView acc, TensorView max_sum, double softmax_scale, double k_scale, double v_scale, i64) {
+void partials(TensorView q, TensorView k_cache, TensorView v_cache, TensorView block_table,
+              TensorView row_lens, TensorView acc, TensorView max_sum, double softmax_scale, double k_scale,
+              double v_scale, i64) {
   const Arguments arguments{q,   k_cache, v_cache,       block_table, row_lens, nullptr,
                             acc, max_sum, softmax_scale, k_scale,     v_scale};
   run_partials(validate(arguments, kDLCPU, CurrentArch::splits));
@@ -50,11 +51,13 @@ void tensor_core_dot(TensorView a, TensorView b, TensorView c, TensorView d) {
   const i64 rows = a.ndim() == 2 ? a.size(0) : -1, length = a.ndim() == 2 ? a.size(1) : -1;
   if (!is_matrix(a, rows, length, kDLUInt, 16) || !is_matrix(b, rows, length, kDLUInt, 16) ||
       !is_matrix(c, rows, -1, kDLFloat, 32) || !is_matrix(d, rows, -1, kDLFloat, 32)) {
-    TVM_FFI_THROW(ValueError) << "tensor_core_dot takes contiguous cpu tensors: uint16 [n, K] twice (fp16 bits), "
-                                 "then float32 [n] twice";
+    TVM_FFI_THROW(ValueError)
+        << "tensor_core_dot takes contiguous cpu tensors: uint16 [n, K] twice (fp16 bits), "
+           "then float32 [n] twice";
   }
   if (length % CurrentArch::group_length != 0) {
-    TVM_FFI_THROW(ValueError) << "K must be a multiple of " << CurrentArch::group_length << ", got " << length;
+    TVM_FFI_THROW(ValueError) << "K must be a multiple of " << CurrentArch::group_length << ", got "
+                              << length;
   }
   for (i64 i = 0; i < rows; ++i) {
     data<float>(d)[i] = tensor_core_product(data<const u16>(a) + i * length, data<const u16>(b) + i * length,

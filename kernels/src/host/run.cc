@@ -29,7 +29,8 @@ void fill_row(const Problem& problem, i32 row, u16 bits) {
 void combine(const Call& call) {
   const Problem& p = call.problem;
   for (i32 row = 0; row < p.rows; ++row) {
-    if (!row_is_live(p.row_lens[row], p.capacity)) fill_row(p, row, p.row_lens[row] > 0 ? kNanHalfBits : u16(0));
+    if (!row_is_live(p.row_lens[row], p.capacity))
+      fill_row(p, row, p.row_lens[row] > 0 ? kNanHalfBits : u16(0));
   }
   const CombineFunction combine_lane = implementation().combine_lane;
   parallel_for(std::min(num_threads(), call.lanes), call.lanes, [&](i32, i32 lane) {

@@ -1,5 +1,5 @@
-// One group of a tensor core's dot product, exactly as docs/arithmetic.md ("One tensor-core product") says, in
-// integers. Slow and plain: the vectorised split is tested against it.
+// One group of a tensor core's dot product, exactly as docs/arithmetic.md ("One tensor-core product") says,
+// in integers. Slow and plain: the vectorised split is tested against it.
 #pragma once
 
 #include "grouped/arch.h"
