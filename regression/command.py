@@ -81,7 +81,12 @@ def _locate(options: argparse.Namespace, chosen: Target, console: Console) -> Ju
 
 
 def _groups(options: argparse.Namespace) -> tuple[Group, ...]:
-    return select(options.groups or DEFAULT_GROUPS)
+    return select(_selection(options))
+
+
+def _selection(options: argparse.Namespace) -> str:
+    given: str | None = options.groups
+    return DEFAULT_GROUPS if given is None else given
 
 
 def _play_all(
@@ -111,7 +116,7 @@ def _keep(
     console: Console,
 ) -> None:
     selection: dict[str, Any] = {
-        "groups": options.groups or DEFAULT_GROUPS,
+        "groups": _selection(options),
         "partials": not options.no_partials,
     }
     made = recording.make(chosen, results, judgement, selection=selection, start=start)
