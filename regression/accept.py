@@ -51,16 +51,14 @@ def decide(plays: Sequence[Play]) -> Judgement | None:
     return None
 
 
-def renew(plays: Sequence[Play], target: Target, reason: str, changelog_path: Path = CHANGELOG) -> Judgement:
+def renew(plays: Sequence[Play], target: Target, reason: str) -> Judgement:
     """Write the goldens and the changelog entry, both or neither."""
     entry = _entry([play.result for play in plays], target, " ".join(reason.split()))
-    text = changelog.inserted(changelog_path.read_text(encoding="utf-8"), entry)
-    temporary = changelog.staged(changelog_path, text)
+    text = changelog.inserted(CHANGELOG.read_text(encoding="utf-8"), entry)
+    temporary = changelog.staged(CHANGELOG, text)
     try:
-        stored.write(
-            target.arch, plays, reason=entry.reason, precision_version=target.extension.precision_version
-        )
-        temporary.replace(changelog_path)
+        stored.write(target, plays, reason=entry.reason, date=entry.date)
+        temporary.replace(CHANGELOG)
     finally:
         temporary.unlink(missing_ok=True)
     done = f"{'first goldens' if entry.first else 'renewed goldens'} of {target.arch}, {len(plays)} groups"
