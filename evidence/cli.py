@@ -154,7 +154,8 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 VERBS = {
-    "verdict": _verdict, "report": _report, "list": _list, "pack": _pack, "import": _import, "explain": _explain,
+    "verdict": _verdict, "report": _report, "list": _list,
+    "pack": _pack, "import": _import, "explain": _explain,
 }  # fmt: skip
 
 
