@@ -6,7 +6,9 @@ constraints.txt. With `nox --no-venv` nothing is installed and the running Pytho
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import json
 import os
 import sys
 import time
@@ -20,6 +22,8 @@ nox.options.error_on_missing_interpreters = True
 ROOT = Path(__file__).parent
 VENV = ROOT / ".venv"
 NO_VENV = "--no-venv" in sys.argv or os.environ.get("NOX_FORCE_VENV_BACKEND") == "none"
+HOME = Path(os.environ.get("KERNELGATE_HOME", ROOT / ".kernelgate")).absolute()
+JUDGED = (0, 1, 3, 4, 5)  # a failing step leaves its record or its absence; the verdict at the end says so
 ENV = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "kernels")])}
 STYLED = ["noxfile.py", "kernels", "fixtures", "artifacts", "evidence", "benchmarks", "regression", "tests"]
 
@@ -50,17 +54,51 @@ def _install(session: nox.Session, interpreter: Path, group: str) -> None:
     stamp.write_text(digest)
 
 
-def module(session: nox.Session, interpreter: str, *args: str, codes: tuple[int, ...] = (0,)) -> None:
+def module(
+    session: nox.Session, interpreter: str, *args: str, codes: tuple[int, ...] = (0,), run_id: str = ""
+) -> None:
     """Run `python -m ARGS` in the checkout; exit codes outside `codes` end the session."""
-    session.run(interpreter, "-m", *args, env=ENV, external=True, success_codes=list(codes))
+    env = ENV | ({"KERNELGATE_RUN": run_id} if run_id else {})
+    session.run(interpreter, "-m", *args, env=env, external=True, success_codes=list(codes))
 
 
 @nox.session(venv_backend="none")
 def premerge(session: nox.Session) -> None:
-    """Build candidate and base, replay both, check static costs, give one verdict."""
+    """Build candidate and base, replay both, check static costs, give one verdict: `-- [--base SPEC]`."""
     interpreter = python(session, "run")
     run_id = f"premerge-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}"
-    module(session, interpreter, "premerge", "--run", run_id, *session.posargs)
+    folder = HOME / "runs" / run_id
+    folder.mkdir(parents=True)
+    sides = {side: folder / f"{side}.json" for side in ("candidate", "base")}
+    step = functools.partial(module, session, interpreter, codes=JUDGED, run_id=run_id)
+    step("artifacts", "build", "--json", str(sides["candidate"]))
+    step("artifacts", "base", "--json", str(sides["base"]), *session.posargs)
+    for command in _measurements(sides):
+        step(*command)
+    ends = [f"--{side}={path}" for side, path in sides.items()]
+    module(session, interpreter, "evidence", "verdict", *ends, run_id=run_id)
+
+
+def _measurements(sides: dict[str, Path]) -> list[list[str]]:
+    """Return the commands of a premerge: one replay per distinct host binary, static costs of sm_70."""
+    candidate, base = _artifacts(sides["candidate"]), _artifacts(sides["base"])
+    hosts = {
+        folder: None for found in (candidate, base) for (kind, _), folder in found.items() if kind == "host"
+    }
+    commands = [["regression", "replay", "--artifact", folder, "--groups", "all"] for folder in hosts]
+    static = ("cuda", "sm_70")
+    if static in candidate:
+        against = ["--base", base[static]] if static in base else []
+        commands.append(["benchmarks", "static", "--artifact", candidate[static], *against])
+    return commands
+
+
+def _artifacts(side: Path) -> dict[tuple[str, str], str]:
+    """Return the artifact folders of one side by (backend, architecture)."""
+    if not side.exists():
+        return {}
+    found = json.loads(side.read_text())["artifacts"]
+    return {(a["backend"], a["arch"]): a["directory"] for a in found if a["directory"]}
 
 
 @nox.session(venv_backend="none", default=False)
