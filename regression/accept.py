@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import fcntl
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from evidence import places
 from regression import changelog, judge, stored
 from regression.changelog import Entry
 from regression.judge import Judgement, Reason, Rule
@@ -53,6 +56,11 @@ def decide(plays: Sequence[Play]) -> Judgement | None:
 
 def renew(plays: Sequence[Play], target: Target, reason: str) -> Judgement:
     """Write the goldens and the changelog entry, both or neither."""
+    with _alone():
+        return _renew(plays, target, reason)
+
+
+def _renew(plays: Sequence[Play], target: Target, reason: str) -> Judgement:
     entry = _entry([play.result for play in plays], target, " ".join(reason.split()))
     text = changelog.inserted(CHANGELOG.read_text(encoding="utf-8"), entry)
     temporary = changelog.staged(CHANGELOG, text)
@@ -63,6 +71,16 @@ def renew(plays: Sequence[Play], target: Target, reason: str) -> Judgement:
         temporary.unlink(missing_ok=True)
     done = f"{'first goldens' if entry.first else 'renewed goldens'} of {target.arch}, {len(plays)} groups"
     return Judgement(word="admitted", reasons=(Reason(code="accepted", text=f"{done}; commit them"),))
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Goldens of all architectures share a manifest and the changelog: one renewal at a time."""
+    path = places.home() / "accept.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
 
 
 def _entry(results: Sequence[GroupResult], target: Target, reason: str) -> Entry:

@@ -12,10 +12,10 @@ from torch import Tensor
 from fixtures import inputs as fixture_inputs
 from fixtures.golden import Golden, digest_partials
 from fixtures.groups import Group
-from regression import call
+from regression import call, stored
 from regression.bits import Array
 from regression.quantities import Partials
-from regression.target import Target, TargetError, base_build, built, from_path
+from regression.target import Target, TargetError, base_build, built, from_path, revision_build
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,8 +64,9 @@ def _first_trusted(group: Group, target: Target, golden: Golden | None) -> Refer
 
 
 def _sources(target: Target) -> Iterator[Target]:
-    """The base on the host, then this checkout's host backend; those that cannot be had are left out."""
+    """The host backends of the golden's revision, of the base and of this checkout, where they can be had."""
     makers: tuple[Callable[[], Target], ...] = (
+        lambda: revision_build("host", target.arch, stored.revision(target.arch)),
         lambda: base_build("host", target.arch, of=target.side),
         lambda: built("host", target.arch),
     )

@@ -17,7 +17,7 @@ def reader(arch: str) -> Callable[[str], Golden | None]:
 
 
 def write(target: Target, plays: Sequence[Play], *, reason: str, date: str) -> None:
-    """Make these plays of a built kernel the goldens of its architecture. ValueError when one lacks partials."""
+    """Make these plays of a built kernel its architecture's goldens. ValueError if one lacks partials."""
     fresh = {play.result.id: play.fresh for play in plays}
     complete = {group_id: value for group_id, value in fresh.items() if value is not None}
     if len(complete) != len(plays):

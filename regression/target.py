@@ -86,6 +86,16 @@ def built(backend: str, arch: str | None) -> Target:
         return _only(side, backend=backend, arch=arch)
 
 
+def revision_build(backend: str, arch: str, revision: str | None) -> Target:
+    """The kernel of a commit, built if need be."""
+    if revision is None:
+        raise TargetError("no revision is known", "no-commit")
+    targets = Targets(backends=(backend,), architectures=(arch,))
+    with _refusals():
+        side = artifacts.candidate(revision, targets, progress=_silent)
+        return _only(side, backend=backend, arch=arch)
+
+
 def base_build(backend: str, arch: str, *, of: Side | None) -> Target:
     """The kernel of the base revision of `of` (the work tree), built if need be."""
     targets = Targets(backends=(backend,), architectures=(arch,))

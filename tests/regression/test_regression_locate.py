@@ -35,7 +35,9 @@ def test_stored_values_name_head_and_quantity(
     assert ("dimension 5" in done.verdict) == (quantity == "numerator")
 
 
-def test_an_output_that_differs_alone_is_the_combine(command, artifact: Path, goldens: dict[str, Golden]) -> None:
+def test_an_output_that_differs_alone_is_the_combine(
+    command, artifact: Path, goldens: dict[str, Golden]
+) -> None:
     changed = goldens[VALUED].out.clone()
     changed.view(torch.int16)[1, 2, 9] ^= 1
     goldens[VALUED] = dataclasses.replace(goldens[VALUED], out=changed)
