@@ -128,6 +128,7 @@ def compile_options(arch: str) -> list[str]:
     """No contraction, no fast math; -v makes the assembler report registers, spills and shared memory."""
     return [
         f"--gpu-architecture={arch}",
+        f"--define-macro=GROUPED_SM={arch.removeprefix('sm_')}",
         "--std=c++17",
         "--device-as-default-execution-space",
         "-fmad=false",

@@ -23,8 +23,8 @@ __device__ __forceinline__ i32 longest_row(const CombineArguments& a) {
 
 // All threads: each split's numerators of the block's dimensions, four a thread.
 template <i32 Splits>
-__device__ __forceinline__ void read_numerators(CombineMemory<Splits>& memory, const float* from, i64 split_stride,
-                                                i32 active) {
+__device__ __forceinline__ void read_numerators(CombineMemory<Splits>& memory, const float* from,
+                                                i64 split_stride, i32 active) {
   constexpr i32 per_split = kCombineDims / 4, per_pass = kThreads / per_split;
   constexpr i32 passes = (Splits + per_pass - 1) / per_pass;
   const i32 thread = static_cast<i32>(threadIdx.x), dim = thread % per_split * 4;
@@ -51,8 +51,8 @@ __device__ __forceinline__ float warp_larger(float x) {
 
 // All threads: every active split's sum and weight. The order of a maximum changes nothing.
 template <i32 Splits>
-__device__ __forceinline__ void read_weights(CombineMemory<Splits>& memory, const float* max_sum, i64 split_stride,
-                                             i32 active) {
+__device__ __forceinline__ void read_weights(CombineMemory<Splits>& memory, const float* max_sum,
+                                             i64 split_stride, i32 active) {
   static_assert(Splits <= kThreads);
   const i32 split = static_cast<i32>(threadIdx.x);
   float2 state = make_float2(negative_infinity(), 0.0f);

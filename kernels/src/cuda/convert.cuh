@@ -1,7 +1,7 @@
 // E4M3 codes, several at a time, as fp16 operands of a tensor core. Every conversion is exact.
 #pragma once
 
-#include "grouped/platform.h"
+#include "cuda/ptx.cuh"
 
 namespace grouped {
 
@@ -11,36 +11,21 @@ struct HalfPairs {
   u32 high;
 };
 
-__device__ __forceinline__ u32 times(u32 pair, u32 factor) {
-  u32 product;
-  asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(product) : "r"(pair), "r"(factor));
-  return product;
-}
-
 // Bit 7 of each byte of the result is set where the code is NaN (0x7F or 0xFF).
 __device__ __forceinline__ u32 nan_mask(u32 codes) {
   return ((codes & 0x7F7F7F7Fu) + 0x01010101u) & 0x80808080u;
 }
 
-#if __CUDA_ARCH__ >= 890
-
-__device__ __forceinline__ u32 convert_pair(u16 codes) {
-  u32 pair;
-  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pair) : "h"(codes));
-  return pair;
-}
+#if GROUPED_SM >= 89
 
 // NaN codes give NaN.
 __device__ __forceinline__ HalfPairs key_halves(u32 codes) {
-  return HalfPairs{convert_pair(static_cast<u16>(codes)), convert_pair(static_cast<u16>(codes >> 16))};
+  return HalfPairs{convert_e4m3_pair(static_cast<u16>(codes)),
+                   convert_e4m3_pair(static_cast<u16>(codes >> 16))};
 }
 
 // For codes without NaN.
 __device__ __forceinline__ HalfPairs value_halves(u32 codes) { return key_halves(codes); }
-
-__device__ __forceinline__ HalfPairs residual_halves(HalfPairs values) {
-  return HalfPairs{times(values.low, 0x10001000u), times(values.high, 0x10001000u)};  // 2^-11
-}
 
 #else
 
@@ -53,11 +38,7 @@ __device__ __forceinline__ u32 biased_pair(u32 spread) {
 __device__ __forceinline__ HalfPairs value_halves(u32 codes) {
   const u32 low = biased_pair(__byte_perm(codes, 0u, 0x1404));
   const u32 high = biased_pair(__byte_perm(codes, 0u, 0x3424));
-  return HalfPairs{times(low, 0x5C005C00u), times(high, 0x5C005C00u)};
-}
-
-__device__ __forceinline__ HalfPairs residual_halves(HalfPairs values) {
-  return HalfPairs{times(values.low, 0x10001000u), times(values.high, 0x10001000u)};  // 2^-11
+  return HalfPairs{multiply_halves(low, 0x5C005C00u), multiply_halves(high, 0x5C005C00u)};
 }
 
 __device__ __forceinline__ u32 with_nan(u32 pair, u32 low_mask, u32 high_mask) {
@@ -75,5 +56,11 @@ __device__ __forceinline__ HalfPairs key_halves(u32 codes) {
 }
 
 #endif
+
+// Values divided by 2048.
+__device__ __forceinline__ HalfPairs residual_halves(HalfPairs values) {
+  return HalfPairs{multiply_halves(values.low, 0x10001000u),
+                   multiply_halves(values.high, 0x10001000u)};  // 2^-11
+}
 
 }  // namespace grouped

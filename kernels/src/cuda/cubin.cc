@@ -4,5 +4,6 @@ asm(".section .rodata\n"
     ".hidden grouped_cubin\n"
     ".balign 64\n"
     "grouped_cubin:\n"
-    ".incbin \"" GROUPED_CUBIN "\"\n"
+    ".incbin \"" GROUPED_CUBIN
+    "\"\n"
     ".previous\n");

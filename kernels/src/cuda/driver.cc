@@ -24,7 +24,8 @@ template <typename Call>
 void resolve(void* handle, const char* name, Call* call) {
   *call = reinterpret_cast<Call>(dlsym(handle, name));
   if (*call == nullptr) {
-    TVM_FFI_THROW(RuntimeError) << kLibrary << " has no " << name << ": update the NVIDIA driver; " << kNoDriver;
+    TVM_FFI_THROW(RuntimeError) << kLibrary << " has no " << name << ": update the NVIDIA driver; "
+                                << kNoDriver;
   }
 }
 
@@ -80,7 +81,8 @@ ContextGuard::ContextGuard(Context context) {
   Context current = nullptr;
   check(api().context_current(&current), "cuCtxGetCurrent", kNoDriver);
   if (current == context) return;
-  check(api().context_push(context), "cuCtxPushCurrent", "an earlier error may have left the context unusable");
+  check(api().context_push(context), "cuCtxPushCurrent",
+        "an earlier error may have left the context unusable");
   pushed_ = true;
 }
 

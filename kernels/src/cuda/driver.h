@@ -1,5 +1,5 @@
-// The few driver calls that the launcher needs, found in libcuda at run time: the library neither links against
-// CUDA nor needs its headers, so it builds and loads on any machine.
+// The few driver calls that the launcher needs, found in libcuda at run time: the library neither links
+// against CUDA nor needs its headers, so it builds and loads on any machine.
 #pragma once
 
 namespace grouped::driver {
@@ -31,8 +31,9 @@ struct Api {
   Result (*library_kernel)(Kernel*, Library, const char* name);
   Result (*kernel_function)(Function*, Kernel);
   Result (*function_set)(Function, int attribute, int value);
-  Result (*launch)(Function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
-                   unsigned block_z, unsigned shared_bytes, Stream, void** parameters, void** extra);
+  Result (*launch)(Function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                   unsigned block_y, unsigned block_z, unsigned shared_bytes, Stream, void** parameters,
+                   void** extra);
 };
 
 // The driver, initialised at first use; RuntimeError when there is none, or it is too old.

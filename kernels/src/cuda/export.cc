@@ -54,8 +54,8 @@ template <typename Arguments>
 void launch(driver::Function function, i32 grid_x, i32 grid_y, unsigned shared_bytes, driver::Stream stream,
             Arguments arguments) {
   void* parameters[] = {&arguments};
-  driver::check(driver::api().launch(function, unsigned(grid_x), unsigned(grid_y), 1, kThreads, 1, 1, shared_bytes,
-                                     stream, parameters, nullptr),
+  driver::check(driver::api().launch(function, unsigned(grid_x), unsigned(grid_y), 1, kThreads, 1, 1,
+                                     shared_bytes, stream, parameters, nullptr),
                 "cuLaunchKernel", kLaunchAdvice);
 }
 
@@ -69,17 +69,17 @@ void run(const Problem& p, i64 stream_handle) {
   launch(chosen.combine, p.rows * p.heads, p.head_dim / kCombineDims, 0, stream, combine_arguments(p));
 }
 
-void attention(TensorView q, TensorView k_cache, TensorView v_cache, TensorView block_table, TensorView row_lens,
-               TensorView out, TensorView acc, TensorView max_sum, double softmax_scale, double k_scale,
-               double v_scale, i64 stream) {
+void attention(TensorView q, TensorView k_cache, TensorView v_cache, TensorView block_table,
+               TensorView row_lens, TensorView out, TensorView acc, TensorView max_sum, double softmax_scale,
+               double k_scale, double v_scale, i64 stream) {
   const Arguments arguments{q,   k_cache, v_cache,       block_table, row_lens, &out,
                             acc, max_sum, softmax_scale, k_scale,     v_scale};
   run(validate(arguments, kDLCUDA, kSplits), stream);
 }
 
-void partials(TensorView q, TensorView k_cache, TensorView v_cache, TensorView block_table, TensorView row_lens,
-              TensorView acc, TensorView max_sum, double softmax_scale, double k_scale, double v_scale,
-              i64 stream) {
+void partials(TensorView q, TensorView k_cache, TensorView v_cache, TensorView block_table,
+              TensorView row_lens, TensorView acc, TensorView max_sum, double softmax_scale, double k_scale,
+              double v_scale, i64 stream) {
   const Arguments arguments{q,   k_cache, v_cache,       block_table, row_lens, nullptr,
                             acc, max_sum, softmax_scale, k_scale,     v_scale};
   run(validate(arguments, kDLCUDA, kSplits), stream);

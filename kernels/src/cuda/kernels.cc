@@ -21,20 +21,23 @@ void check_architecture(driver::Device device, i32 ordinal) {
   int major = 0, minor = 0;
   char name[128] = "";
   constexpr const char* advice = "the device doesn't answer";
-  driver::check(api.device_attribute(&major, driver::kDeviceComputeMajor, device), "cuDeviceGetAttribute", advice);
-  driver::check(api.device_attribute(&minor, driver::kDeviceComputeMinor, device), "cuDeviceGetAttribute", advice);
+  driver::check(api.device_attribute(&major, driver::kDeviceComputeMajor, device), "cuDeviceGetAttribute",
+                advice);
+  driver::check(api.device_attribute(&minor, driver::kDeviceComputeMinor, device), "cuDeviceGetAttribute",
+                advice);
   if (major == GROUPED_SM / 10 && minor >= GROUPED_SM % 10) return;
   driver::check(api.device_name(name, sizeof name, device), "cuDeviceGetName", advice);
-  TVM_FFI_THROW(RuntimeError) << "this library holds code for sm_" << GROUPED_SM << ", device " << ordinal << " ("
-                              << name << ") is sm_" << major << minor
+  TVM_FFI_THROW(RuntimeError) << "this library holds code for sm_" << GROUPED_SM << ", device " << ordinal
+                              << " (" << name << ") is sm_" << major << minor
                               << ": load the library of that architecture, or backend='host'";
 }
 
 class CubinLibrary {
  public:
   CubinLibrary() {
-    driver::check(driver::api().library_load(&library_, grouped_cubin, nullptr, nullptr, 0, nullptr, nullptr, 0),
-                  "cuLibraryLoadData", "the driver can't read the embedded cubin: update it, or rebuild the library");
+    driver::check(
+        driver::api().library_load(&library_, grouped_cubin, nullptr, nullptr, 0, nullptr, nullptr, 0),
+        "cuLibraryLoadData", "the driver can't read the embedded cubin: update it, or rebuild the library");
   }
 
   // In the current context; the driver loads the code into it here, not at the first launch.
@@ -50,8 +53,9 @@ class CubinLibrary {
 
   SplitKernel split(const std::string& name, i32 shared_bytes) const {
     const SplitKernel kernel{function(name), unsigned(shared_bytes)};
-    driver::check(driver::api().function_set(kernel.function, driver::kFunctionMaxDynamicShared, shared_bytes),
-                  "cuFuncSetAttribute", "the device has less shared memory than its architecture promises");
+    driver::check(
+        driver::api().function_set(kernel.function, driver::kFunctionMaxDynamicShared, shared_bytes),
+        "cuFuncSetAttribute", "the device has less shared memory than its architecture promises");
     return kernel;
   }
 

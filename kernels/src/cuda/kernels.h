@@ -20,8 +20,8 @@ struct DeviceKernels {
   driver::Function combine_3x64 = nullptr;
 };
 
-// Loads the kernels at a device's first use, so call it before a graph capture. RuntimeError when the device is of
-// another architecture, or the driver refuses.
+// Loads the kernels at a device's first use, so call it before a graph capture. RuntimeError when the device
+// is of another architecture, or the driver refuses.
 const DeviceKernels& kernels_of(i32 device);
 
 }  // namespace grouped

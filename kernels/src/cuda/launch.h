@@ -8,7 +8,7 @@ namespace grouped {
 
 constexpr i32 kThreads = 256;
 constexpr i32 kWarps = kThreads / 32;
-constexpr i32 kRowTile = 16;    // packed (query, head) rows of one tensor-core product
+constexpr i32 kRowTile = 16;      // packed (query, head) rows of one tensor-core product
 constexpr i32 kCombineDims = 64;  // output dimensions of one block of the combine kernel
 
 // Packed rows are query * heads + head.

@@ -21,10 +21,10 @@ struct Layout {
   // Buffers for keys and values: a ring on architectures that copy asynchronously, else one of each.
   static constexpr i32 stages = Sm >= 90 ? 4 : Sm >= 80 ? 3 : 1;
 
-  static constexpr i32 query_stride = HeadDim + 16;              // halves
-  static constexpr i32 cache_stride = HeadDim + 16;              // bytes
-  static constexpr i32 score_stride = kChunkTokens + 8;          // floats
-  static constexpr i32 probability_stride = kChunkTokens + 8;    // halves
+  static constexpr i32 query_stride = HeadDim + 16;                // halves
+  static constexpr i32 cache_stride = HeadDim + 16;                // bytes
+  static constexpr i32 score_stride = kChunkTokens + 8;            // floats
+  static constexpr i32 probability_stride = kChunkTokens + 8;      // halves
   static constexpr i32 cache_bytes = kChunkTokens * cache_stride;  // of one chunk
 
   static constexpr i32 keys = 0;
@@ -33,9 +33,9 @@ struct Layout {
   static constexpr i32 scores = query + rows * query_stride * 2;
   static constexpr i32 high = scores + rows * score_stride * 4;
   static constexpr i32 low = high + rows * probability_stride * 2;
-  static constexpr i32 factors = low + rows * probability_stride * 2;   // [2 tiles, rows]
-  static constexpr i32 lengths = factors + 2 * rows * 4;                // [rows]
-  static constexpr i32 table = lengths + rows * 4;                      // [kTableChunks, kChunkHalves]
+  static constexpr i32 factors = low + rows * probability_stride * 2;         // [2 tiles, rows]
+  static constexpr i32 lengths = factors + 2 * rows * 4;                      // [rows]
+  static constexpr i32 table = lengths + rows * 4;                            // [kTableChunks, kChunkHalves]
   static constexpr i32 first_nan = table + kTableChunks * kChunkHalves * 16;  // [warps, 32 dimensions]
   static constexpr i32 bytes = first_nan + kWarps * 32 * 4;
 

@@ -1,20 +1,10 @@
 // Keys and values on their way to shared memory, by asynchronous copies (sm_80 and later): a ring of chunks.
 #pragma once
 
+#include "cuda/ptx.cuh"
 #include "cuda/table.cuh"
 
 namespace grouped {
-
-template <i32 Bytes>
-__device__ __forceinline__ void copy_async(u8* to, const u8* from, bool wanted) {
-  const u32 address = static_cast<u32>(__cvta_generic_to_shared(to));
-  const u32 read = wanted ? Bytes : 0;  // what is not read is written as zeros
-  if constexpr (Bytes == 16) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(read) : "memory");
-  } else {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(address), "l"(from), "r"(read) : "memory");
-  }
-}
 
 template <class L>
 class Loader {
@@ -30,9 +20,7 @@ class Loader {
   }
 
   // Before the barrier that opens round `chunk`: this thread's part of the chunk has arrived.
-  __device__ __forceinline__ void wait() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(kAhead - 1) : "memory");
-  }
+  __device__ __forceinline__ void wait() { wait_for_copies<kAhead - 1>(); }
 
   // After that barrier: the keys and values of two chunks ago are free.
   __device__ __forceinline__ void begin_round(i32 chunk) {
@@ -60,7 +48,7 @@ class Loader {
         copy_chunk<8>(chunk);
       }
     }
-    asm volatile("cp.async.commit_group;" ::: "memory");
+    commit_copies();
   }
 
   template <i32 Bytes>

@@ -1,5 +1,5 @@
-// Keys and values on their way to shared memory, through registers (before sm_80). Keys run one chunk ahead of
-// values: a round works on the keys of its own chunk and the values of the one before.
+// Keys and values on their way to shared memory, through registers (before sm_80). Keys run one chunk ahead
+// of values: a round works on the keys of its own chunk and the values of the one before.
 #pragma once
 
 #include "cuda/table.cuh"
@@ -49,7 +49,7 @@ class Loader {
   }
 
   __device__ __forceinline__ void fetch(uint4 (&pieces)[Pieces<L>::per_thread], i32 chunk, const u8* base,
-                                        i64 token_bytes, i64 HalfTile::*offset) {
+                                        i64 token_bytes, i64 HalfTile::* offset) {
     if (chunk >= block_.chunks) return;
     const i32 tokens = table_.tokens(chunk);
 #pragma unroll
@@ -69,7 +69,8 @@ class Loader {
     return make_uint4(first.x, first.y, second.x, second.y);
   }
 
-  __device__ __forceinline__ void store(u8* to, const uint4 (&pieces)[Pieces<L>::per_thread], i32 chunk) const {
+  __device__ __forceinline__ void store(u8* to, const uint4 (&pieces)[Pieces<L>::per_thread],
+                                        i32 chunk) const {
     if (chunk >= block_.chunks) return;
 #pragma unroll
     for (i32 index = 0; index < Pieces<L>::per_thread; ++index) {

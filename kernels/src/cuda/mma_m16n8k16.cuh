@@ -7,9 +7,9 @@ namespace grouped {
 
 struct MmaM16N8K16 {
   static constexpr i32 columns = 8;
-  static constexpr i32 elements = 4;       // of an accumulator, per lane
-  static constexpr i32 value_words = 4;    // words of codes that a lane reads for 16 tokens by 32 dimensions
-  static constexpr i32 value_blocks = 4;   // products that cover 32 dimensions
+  static constexpr i32 elements = 4;      // of an accumulator, per lane
+  static constexpr i32 value_words = 4;   // words of codes that a lane reads for 16 tokens by 32 dimensions
+  static constexpr i32 value_blocks = 4;  // products that cover 32 dimensions
 
   struct Left {
     u32 x[4];
@@ -29,11 +29,7 @@ struct MmaM16N8K16 {
 
   static __device__ __forceinline__ Sum multiply(const Left& a, const Right& b, const Sum& c) {
     Sum d;
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"
-        : "=f"(d.x[0]), "=f"(d.x[1]), "=f"(d.x[2]), "=f"(d.x[3])
-        : "r"(a.x[0]), "r"(a.x[1]), "r"(a.x[2]), "r"(a.x[3]), "r"(b.x[0]), "r"(b.x[1]), "f"(c.x[0]),
-          "f"(c.x[1]), "f"(c.x[2]), "f"(c.x[3]));
+    mma_m16n8k16(d.x, a.x, b.x, c.x);
     return d;
   }
 
@@ -41,7 +37,7 @@ struct MmaM16N8K16 {
     return multiply(a, b, c);
   }
 
-#if __CUDA_ARCH__ >= 900
+#if GROUPED_SM >= 90
   // One group of 16: the order of k inside it changes nothing, so a lane takes four neighbours of q and k.
   static __device__ __forceinline__ Left query(const u16* rows, i32 stride, i32 step, i32 lane) {
     const u16* from = rows + group(lane) * stride + step * 16 + 4 * member(lane);
@@ -76,12 +72,8 @@ struct MmaM16N8K16 {
 
   static __device__ __forceinline__ Left probabilities(const u16* rows, i32 stride, i32 step, i32 lane) {
     const u16* from = rows + (lane & 15) * stride + step * 16 + 8 * (lane >> 4);
-    const u32 address = static_cast<u32>(__cvta_generic_to_shared(from));
     Left a;
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(a.x[0]), "=r"(a.x[1]), "=r"(a.x[2]), "=r"(a.x[3])
-                 : "r"(address)
-                 : "memory");
+    load_matrices(a.x, from);
     return a;
   }
 
@@ -90,7 +82,9 @@ struct MmaM16N8K16 {
     return 2 * member(lane) + (index & 1) + 8 * (index >> 1);
   }
   static __device__ i32 value_dim(i32 lane, i32) { return 4 * group(lane); }
-  static __device__ i32 sum_dim(i32 lane, i32 block, i32 element) { return 4 * column(lane, element) + block; }
+  static __device__ i32 sum_dim(i32 lane, i32 block, i32 element) {
+    return 4 * column(lane, element) + block;
+  }
 
   struct Values {
     Right high[value_blocks];

@@ -1,6 +1,6 @@
-// Tensor-core products of sm_70: its 8 by 8 by 4 instruction, which works on four matrices at a time. The four are
-// laid out as 16 rows by 16 columns, and 16 k are four instructions in ascending order, each with the previous
-// result as its accumulator.
+// Tensor-core products of sm_70: its 8 by 8 by 4 instruction, which works on four matrices at a time. The
+// four are laid out as 16 rows by 16 columns, and 16 k are four instructions in ascending order, each with
+// the previous result as its accumulator.
 #pragma once
 
 #include "cuda/convert.cuh"
@@ -36,27 +36,19 @@ struct MmaM8N8K4 {
     return first_column(lane) + (element & 4) + (lane & 2) + (element & 1);
   }
 
-#define GROUPED_M8N8K4(layout, a, b, c)                                                                   \
-  asm("mma.sync.aligned.m8n8k4.row." layout ".f32.f16.f16.f32 "                                           \
-      "{%0, %1, %2, %3, %4, %5, %6, %7}, {%8, %9}, {%10, %11}, {%0, %1, %2, %3, %4, %5, %6, %7};"         \
-      : "+f"(c.x[0]), "+f"(c.x[1]), "+f"(c.x[2]), "+f"(c.x[3]), "+f"(c.x[4]), "+f"(c.x[5]), "+f"(c.x[6]), \
-        "+f"(c.x[7])                                                                                      \
-      : "r"(a[0]), "r"(a[1]), "r"(b[0]), "r"(b[1]))
-
   // Values: a lane holds four dimensions of one token.
   static __device__ __forceinline__ Sum multiply(const Left& a, const Right& b, Sum c) {
 #pragma unroll
-    for (i32 k = 0; k < 8; k += 2) GROUPED_M8N8K4("row", (a.x + k), (b.x + k), c);
+    for (i32 k = 0; k < 8; k += 2) mma_m8n8k4<true>(c.x, a.x[k], a.x[k + 1], b.x[k], b.x[k + 1]);
     return c;
   }
 
   // Keys: a lane holds four dimensions of one token too, and they are k.
   static __device__ __forceinline__ Sum multiply_keys(const Left& a, const Right& b, Sum c) {
 #pragma unroll
-    for (i32 k = 0; k < 8; k += 2) GROUPED_M8N8K4("col", (a.x + k), (b.x + k), c);
+    for (i32 k = 0; k < 8; k += 2) mma_m8n8k4<false>(c.x, a.x[k], a.x[k + 1], b.x[k], b.x[k + 1]);
     return c;
   }
-#undef GROUPED_M8N8K4
 
   static __device__ __forceinline__ Left sixteen_halves(const u16* from) {
     const uint4 first = *reinterpret_cast<const uint4*>(from);
@@ -91,7 +83,9 @@ struct MmaM8N8K4 {
   static __device__ i32 value_dim(i32 lane, i32 index) {
     return 16 * (index & 1) + first_column(lane) + 4 * (lane >> 4);
   }
-  static __device__ i32 sum_dim(i32 lane, i32 block, i32 element) { return 16 * block + column(lane, element); }
+  static __device__ i32 sum_dim(i32 lane, i32 block, i32 element) {
+    return 16 * block + column(lane, element);
+  }
 
   struct Values {
     Right high[value_blocks];

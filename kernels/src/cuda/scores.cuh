@@ -38,12 +38,13 @@ struct ScoreShare {
   static_assert(groups * parts == kWarps);
 };
 
-// A warp's operands from q: as many steps as fit beside everything else are kept in registers, the others are read
-// at each use.
+// A warp's operands from q: as many steps as fit beside everything else are kept in registers, the others are
+// read at each use.
 template <class L, class Mma>
 class Query {
   using Share = ScoreShare<L, Mma>;
-  static constexpr i32 kBudget = L::sm < 80 || L::row_tiles > 2 ? 0 : 96;  // registers; the most that don't spill
+  static constexpr i32 kBudget =
+      L::sm < 80 || L::row_tiles > 2 ? 0 : 96;  // registers; the most that don't spill
   static constexpr i32 kPerStep = Share::tiles * static_cast<i32>(sizeof(typename Mma::Left)) / 4;
   static constexpr i32 kKept = kBudget / kPerStep < Share::steps ? kBudget / kPerStep : Share::steps;
 
@@ -100,7 +101,8 @@ __device__ __forceinline__ void compute_scores(const Query<L, Mma>& query, const
     const i32 row = (part + tile * Share::parts) * kRowTile;
 #pragma unroll
     for (i32 i = 0; i < Mma::elements; i += 2) {
-      float* to = shared.scores() + (row + Mma::row(lane, i)) * L::score_stride + first + Mma::column(lane, i);
+      float* to =
+          shared.scores() + (row + Mma::row(lane, i)) * L::score_stride + first + Mma::column(lane, i);
       *reinterpret_cast<float2*>(to) =
           make_float2(scaled_score(sums[tile][i], scale), scaled_score(sums[tile][i + 1], scale));
     }

@@ -1,5 +1,5 @@
-// The online softmax of a chunk's two tiles. Eight lanes work on a row, four on each tile, eight tokens a lane: the
-// first three strides of the sum's tree are inside a lane, the last two between neighbours.
+// The online softmax of a chunk's two tiles. Eight lanes work on a row, four on each tile, eight tokens a
+// lane: the first three strides of the sum's tree are inside a lane, the last two between neighbours.
 #pragma once
 
 #include "cuda/block.cuh"
@@ -32,8 +32,8 @@ class Softmax {
       if (part() != 0 || row(pass) >= a.rows * L::heads) continue;
       const bool over = shared.lengths()[row(pass)] == kOverCapacity;
       const i64 at = static_cast<i64>(block.split) * a.acc_rows * L::heads + row(pass);
-      reinterpret_cast<float2*>(a.max_sum)[at] = over ? make_float2(nan_value(), nan_value())
-                                                      : make_float2(states_[pass].max, states_[pass].sum);
+      reinterpret_cast<float2*>(a.max_sum)[at] =
+          over ? make_float2(nan_value(), nan_value()) : make_float2(states_[pass].max, states_[pass].sum);
     }
   }
 
@@ -48,8 +48,8 @@ class Softmax {
     return pass * kRowsPerPass + static_cast<i32>(threadIdx.x) / 8;
   }
 
-  static __device__ __forceinline__ SoftmaxState update_row(Shared<L> shared, const Block& block, i32 chunk, i32 row,
-                                                            SoftmaxState state) {
+  static __device__ __forceinline__ SoftmaxState update_row(Shared<L> shared, const Block& block, i32 chunk,
+                                                            i32 row, SoftmaxState state) {
     const i32 start = block.begin + chunk * kChunkTokens;
     const i32 length = min(shared.lengths()[row], block.end);
     const i32 live = length - start - part() * kTokens;  // live tokens from the lane's first one on
@@ -105,13 +105,15 @@ class Softmax {
     return add(sum, from_lane(sum, 2));
   }
 
-  static __device__ __forceinline__ void write_probabilities(Shared<L> shared, i32 row, const float (&p)[kTokens]) {
+  static __device__ __forceinline__ void write_probabilities(Shared<L> shared, i32 row,
+                                                             const float (&p)[kTokens]) {
     u32 high[4], low[4];
 #pragma unroll
     for (i32 i = 0; i < 4; ++i) {
       const u16 first = probability_high(p[2 * i]), second = probability_high(p[2 * i + 1]);
       high[i] = first | static_cast<u32>(second) << 16;
-      low[i] = probability_low(p[2 * i], first) | static_cast<u32>(probability_low(p[2 * i + 1], second)) << 16;
+      low[i] = probability_low(p[2 * i], first) | static_cast<u32>(probability_low(p[2 * i + 1], second))
+                                                      << 16;
     }
     const i32 at = row * L::probability_stride + part() * kTokens;
     *reinterpret_cast<uint4*>(shared.high() + at) = make_uint4(high[0], high[1], high[2], high[3]);

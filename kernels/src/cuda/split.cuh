@@ -1,7 +1,7 @@
 // The split kernel: one block per split turns its tiles into (numerator, max, sum) of every packed row.
 //
-// A chunk takes two rounds: its scores and softmax in one, its values in the next, beside the scores of the chunk
-// after it. So there are two barriers a chunk, and tensor-core work always has company.
+// A chunk takes two rounds: its scores and softmax in one, its values in the next, beside the scores of the
+// chunk after it. So there are two barriers a chunk, and tensor-core work always has company.
 #pragma once
 
 #include "cuda/block.cuh"
@@ -9,7 +9,7 @@
 #include "cuda/softmax.cuh"
 #include "cuda/values.cuh"
 
-#if __CUDA_ARCH__ >= 800
+#if GROUPED_SM >= 80
 #include "cuda/loader_async.cuh"
 #include "cuda/mma_m16n8k16.cuh"
 #else
@@ -19,7 +19,7 @@
 
 namespace grouped {
 
-#if __CUDA_ARCH__ >= 800
+#if GROUPED_SM >= 80
 using Mma = MmaM16N8K16;
 #else
 using Mma = MmaM8N8K4;

@@ -50,7 +50,8 @@ class PageTable {
     offset_ = wanted ? token % a_.page : 0;
   }
   __device__ __forceinline__ void write(i32 chunk, i32 half) {
-    entries_[(chunk % kTableChunks) * kChunkHalves + half] = HalfTile{offset(a_.k_strides), offset(a_.v_strides)};
+    entries_[(chunk % kTableChunks) * kChunkHalves + half] =
+        HalfTile{offset(a_.k_strides), offset(a_.v_strides)};
   }
   __device__ __forceinline__ i64 offset(CacheStrides strides) const {
     return page_ * strides.block_bytes + offset_ * strides.token_bytes;

@@ -1,5 +1,5 @@
-// p times v for a chunk's tiles, and the numerators. A warp owns 32 dimensions of some row tiles for the whole
-// split, so that neither the numerators nor the codes' NaNs have to be shared.
+// p times v for a chunk's tiles, and the numerators. A warp owns 32 dimensions of some row tiles for the
+// whole split, so that neither the numerators nor the codes' NaNs have to be shared.
 #pragma once
 
 #include "cuda/block.cuh"
@@ -48,7 +48,8 @@ class Numerators {
 #pragma unroll
     for (i32 tile = 0; tile < kTiles; ++tile) {
       if (part_ + tile * kParts >= L::row_tiles) continue;
-      Mma::store(state_[tile], lane_, [&](i32 row, i32 dim, auto x) { write_some(a, block, tile, row, dim, x); });
+      Mma::store(state_[tile], lane_,
+                 [&](i32 row, i32 dim, auto x) { write_some(a, block, tile, row, dim, x); });
     }
   }
 
@@ -83,21 +84,23 @@ class Numerators {
   }
 
   // High halves first: their order is part of the arithmetic.
-  __device__ __forceinline__ void multiply_step(Sum (&sums)[Mma::value_blocks], const typename Mma::Values& right,
-                                                i32 tile, i32 step) const {
+  __device__ __forceinline__ void multiply_step(Sum (&sums)[Mma::value_blocks],
+                                                const typename Mma::Values& right, i32 tile, i32 step) const {
     const i32 rows = first_row(tile) * L::probability_stride;
-    const typename Mma::Left high = Mma::probabilities(shared_.high() + rows, L::probability_stride, step, lane_);
-    const typename Mma::Left low = Mma::probabilities(shared_.low() + rows, L::probability_stride, step, lane_);
+    const typename Mma::Left high =
+        Mma::probabilities(shared_.high() + rows, L::probability_stride, step, lane_);
+    const typename Mma::Left low =
+        Mma::probabilities(shared_.low() + rows, L::probability_stride, step, lane_);
 #pragma unroll
     for (i32 at = 0; at < Mma::value_blocks; ++at) sums[at] = Mma::multiply(high, right.high[at], sums[at]);
 #pragma unroll
     for (i32 at = 0; at < Mma::value_blocks; ++at) sums[at] = Mma::multiply(low, right.low[at], sums[at]);
   }
 
-  // The first tile starts from +0 with a factor of 1 (see Softmax). A row that ended before this tile keeps its
-  // bits; adding the tile's +0 could turn a -0 into +0.
-  __device__ __forceinline__ void rescale(const Sum (&sums)[kTiles][Mma::value_blocks], const Block& block, i32 start,
-                                          i32 half) {
+  // The first tile starts from +0 with a factor of 1 (see Softmax). A row that ended before this tile keeps
+  // its bits; adding the tile's +0 could turn a -0 into +0.
+  __device__ __forceinline__ void rescale(const Sum (&sums)[kTiles][Mma::value_blocks], const Block& block,
+                                          i32 start, i32 half) {
     const bool ragged = start >= block.shortest;
     const float* factors = shared_.factors() + half * L::rows;
 #pragma unroll
@@ -157,8 +160,8 @@ class Numerators {
   }
 
   template <typename Vector>
-  __device__ __forceinline__ void write_some(const SplitArguments& a, const Block& block, i32 tile, i32 row, i32 dim,
-                                             Vector x) const {
+  __device__ __forceinline__ void write_some(const SplitArguments& a, const Block& block, i32 tile, i32 row,
+                                             i32 dim, Vector x) const {
     const i32 packed = first_row(tile) + row;
     if (packed >= a.rows * L::heads) return;
     const bool over = shared_.lengths()[packed] == kOverCapacity;
