@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from grouped_attention import cubin_info as info
 
 # Code, constants and per-kernel attributes; initialised globals and shared sizes too, for they change results
 # while debug, line-number, symbol and string tables only change with paths and link order.
 HASHED_PREFIXES = (".text", ".nv.constant", ".nv.info", ".nv.global", ".nv.shared")
 CODE_PREFIX = ".text."
+INFO_PREFIX = ".nv.info"
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
@@ -44,10 +48,10 @@ def sections(data: bytes) -> tuple[Section, ...]:
 
 def digest(data: bytes) -> str:
     """SHA-256 over names and bytes of the deciding sections, sorted; CubinError if there is no code."""
+    found = sections(data)
+    symbols = _symbols(found)
     chosen = sorted(
-        (section.name, section.size_bytes, section.data)
-        for section in sections(data)
-        if section.name.startswith(HASHED_PREFIXES)
+        _hashed(section, symbols) for section in found if section.name.startswith(HASHED_PREFIXES)
     )
     if not any(name.startswith(".text") for name, _, _ in chosen):
         raise CubinError("no code section")
@@ -65,6 +69,27 @@ def code_bytes(data: bytes) -> dict[str, int]:
         for section in sections(data)
         if section.name.startswith(CODE_PREFIX)
     }
+
+
+def max_threads(data: bytes) -> dict[str, int | None]:
+    """Most threads of a block per kernel, by its launch bounds; None for a kernel without any."""
+    found = {section.name: section.data for section in sections(data)}
+    try:
+        return {name: info.max_threads(found.get(f"{INFO_PREFIX}.{name}", b"")) for name in code_bytes(data)}
+    except ValueError as error:
+        raise CubinError(str(error)) from error
+
+
+def _hashed(section: Section, symbols: Sequence[str]) -> tuple[str, int, bytes]:
+    if section.name.startswith(INFO_PREFIX):
+        content = info.stable(section.data, symbols)
+        return section.name, len(content), content
+    return section.name, section.size_bytes, section.data
+
+
+def _symbols(found: Sequence[Section]) -> tuple[str, ...]:
+    data = {section.name: section.data for section in found}
+    return info.symbol_names(data.get(".symtab", b""), data.get(".strtab", b""))
 
 
 def _unpack_entry(data: bytes, offset: int) -> tuple[int, ...]:
