@@ -88,7 +88,7 @@ void partials(TensorView q, TensorView k_cache, TensorView v_cache, TensorView b
 // Loads the kernels onto a device ahead of the first call: nothing may be loaded while a graph is captured.
 void prepare(i64 device) { kernels_of(i32(device)); }
 
-std::string describe_library() { return describe("cuda", GROUPED_SM, kSplits); }
+std::string describe_library() { return describe("cuda", GROUPED_SM, kSplits, describe_kernels()); }
 
 i64 precision_version() { return kPrecisionVersion; }
 

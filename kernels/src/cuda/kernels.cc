@@ -83,7 +83,20 @@ DeviceKernels load(i32 ordinal) {
   return kernels;
 }
 
+std::string described(const char* name, i32 shared_bytes) {
+  return std::string("\"") + name + "\": {\"dynamic_shared_bytes\": " + std::to_string(shared_bytes) + "}";
+}
+
 }  // namespace
+
+std::string describe_kernels() {
+  return "{" + described("grouped_split_6x256_1", kSharedBytes<6, 256, 1>) + ", " +
+         described("grouped_split_6x256_2", kSharedBytes<6, 256, 2>) + ", " +
+         described("grouped_split_6x256_3", kSharedBytes<6, 256, 3>) + ", " +
+         described("grouped_split_3x64_1", kSharedBytes<3, 64, 1>) + ", " +
+         described("grouped_split_3x64_2", kSharedBytes<3, 64, 2>) + ", " +
+         described("grouped_combine_6x256", 0) + ", " + described("grouped_combine_3x64", 0) + "}";
+}
 
 const DeviceKernels& kernels_of(i32 device) {
   static std::mutex mutex;

@@ -1,6 +1,8 @@
 // The embedded cubin's kernels, loaded once per device.
 #pragma once
 
+#include <string>
+
 #include "cuda/driver.h"
 #include "cuda/launch.h"
 
@@ -23,5 +25,8 @@ struct DeviceKernels {
 // Loads the kernels at a device's first use, so call it before a graph capture. RuntimeError when the device
 // is of another architecture, or the driver refuses.
 const DeviceKernels& kernels_of(i32 device);
+
+// Dynamic shared memory of every kernel by name, as JSON. The cubin doesn't hold it; needs no device.
+std::string describe_kernels();
 
 }  // namespace grouped

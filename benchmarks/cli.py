@@ -1,0 +1,34 @@
+"""Command line: `python -m benchmarks static`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from benchmarks.static import command as static
+
+EXIT_USAGE, EXIT_ERROR = 2, 5
+
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments of `python -m benchmarks`."""
+    top = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    verbs = top.add_subparsers(dest="verb", required=True)
+    text = "registers, spills, shared memory and code size of the compiled kernels, against limits and base"
+    static.add_options(verbs.add_parser("static", help=text, description=text))
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the last line is its verdict; return the exit code."""
+    try:
+        options = parser().parse_args(arguments)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else EXIT_USAGE
+    try:
+        return static.run(options)
+    except OSError as error:
+        print(f"machinery: {error}", file=sys.stderr)
+        print(f"verdict: unknown (machinery: {error})")
+        return EXIT_ERROR

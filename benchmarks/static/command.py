@@ -1,0 +1,164 @@
+"""`python -m benchmarks static`: costs of each cuda library of an artifact, one record each."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from artifacts.errors import ArtifactsError
+from artifacts.sides import Binary, Side, from_path
+from benchmarks.static import costs, judge
+from benchmarks.static.costs import Costs, CostsError
+from evidence import record, store
+from evidence.record import Reason, Subject
+
+EXIT_CODES = {"pass": 0, "fail": 1, "unknown": 4}
+WORST_FIRST = ("fail", "unknown", "pass")
+WORDS = {"pass": "admitted", "fail": "rejected", "unknown": "unknown"}
+COLUMNS = (
+    "registers",
+    "registers_per_block",
+    "spill_bytes",
+    "shared_bytes",
+    "blocks_per_multiprocessor",
+    "code_bytes",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """Of one library: its costs, the base's, and what was concluded."""
+
+    word: str
+    reasons: tuple[Reason, ...]
+    candidate: tuple[Costs, ...] = ()
+    base: tuple[Costs, ...] | None = None
+
+
+def run(options: argparse.Namespace) -> int:
+    """Judge every cuda library, print the tables, keep the records, end with the verdict's line."""
+    try:
+        candidate = from_path(options.artifact)
+        base = None if options.base is None else from_path(options.base)
+    except ArtifactsError as error:
+        return _end("unknown", Reason(code=error.code, text=error.text))
+    chosen = [b for b in candidate.binaries if b.backend == "cuda" and options.arch in (None, b.arch)]
+    if not chosen:
+        return _end(
+            "unknown", Reason(code="no-static-costs", text=f"{options.artifact} holds no cuda library")
+        )
+    outcomes = [_one(binary, candidate, _twin(binary, base)) for binary in chosen]
+    if options.json is not None:
+        options.json.write_text(
+            json.dumps([_json(*pair) for pair in zip(chosen, outcomes, strict=True)], indent=1)
+        )
+    worst = min(outcomes, key=lambda outcome: WORST_FIRST.index(outcome.word))
+    return _end(worst.word, worst.reasons[0])
+
+
+def judged(binary: Binary, twin: Binary | None) -> Outcome:
+    """Costs of one library against its limits and its twin in the base; one that can't be read is unknown."""
+    try:
+        mine = costs.read(binary)
+        # A base that can't be read doesn't hide a candidate that is over a limit.
+        theirs = None if twin is None or judge.complaints(mine, None) else costs.read(twin)
+    except CostsError as error:
+        return Outcome(word="unknown", reasons=(Reason(code=error.code, text=str(error)),))
+    found = judge.complaints(mine, theirs)
+    if found:
+        return Outcome(word="fail", reasons=found, candidate=mine, base=theirs)
+    against = "its limits" if theirs is None else "its limits and the base"
+    praise = Reason(code="within-limits", text=f"cuda {binary.arch}: {len(mine)} kernels against {against}")
+    return Outcome(word="pass", reasons=(praise,), candidate=mine, base=theirs)
+
+
+def table(outcome: Outcome) -> str:
+    """One line per kernel; a figure that differs from the base's shows both."""
+    old = {c.kernel: c for c in outcome.base or ()}
+    head = ("kernel", *(column.replace("_per_", "/").replace("_", " ") for column in COLUMNS))
+    rows = [
+        head,
+        *((c.kernel, *(_cell(c, old.get(c.kernel), name) for name in COLUMNS)) for c in outcome.candidate),
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in rows)
+
+
+def _one(binary: Binary, side: Side, twin: Binary | None) -> Outcome:
+    started, tick = datetime.now(UTC), time.perf_counter()
+    outcome = judged(binary, twin)
+    print(f"cuda {binary.arch}")
+    if outcome.candidate:
+        print(table(outcome))
+    for reason in outcome.reasons:
+        print(f"{reason.code}: {reason.text}")
+    made = record.make(
+        kind="static",
+        artifact=_subject(binary, side),
+        inputs="",
+        selection={"base": None if twin is None else twin.code_digest or twin.sha256},
+        outcome=outcome.word,
+        reasons=outcome.reasons,
+        results={"kernels": [costs.to_json(c) for c in outcome.candidate]},
+        started_at=started,
+        duration_s=time.perf_counter() - tick,
+    )
+    print(f"record: {store.append(made)}")
+    return outcome
+
+
+def _twin(binary: Binary, base: Side | None) -> Binary | None:
+    fitting = (
+        b for b in (base.binaries if base else ()) if (b.backend, b.arch) == (binary.backend, binary.arch)
+    )
+    return next(fitting, None)
+
+
+def _subject(binary: Binary, side: Side) -> Subject:
+    return Subject(
+        backend=binary.backend,
+        arch=binary.arch,
+        sha256=binary.sha256,
+        code_digest=binary.code_digest,
+        source_digest=binary.source_digest,
+        revision=side.revision,
+        dirty=bool(side.dirty),
+        toolchain=dict(binary.toolchain),
+    )
+
+
+def _cell(new: Costs, old: Costs | None, name: str) -> str:
+    value, before = getattr(new, name), None if old is None else getattr(old, name)
+    return str(value) if before in (None, value) else f"{before} -> {value}"
+
+
+def _json(binary: Binary, outcome: Outcome) -> dict[str, Any]:
+    return {
+        "arch": binary.arch,
+        "sha256": binary.sha256,
+        "code_digest": binary.code_digest,
+        "outcome": outcome.word,
+        "reasons": [{"code": reason.code, "text": reason.text} for reason in outcome.reasons],
+        "kernels": [costs.to_json(c) for c in outcome.candidate],
+        "base": None if outcome.base is None else [costs.to_json(c) for c in outcome.base],
+    }
+
+
+def _end(word: str, reason: Reason) -> int:
+    print(f"verdict: {WORDS[word]} ({reason.code}: {reason.text})", flush=True)
+    return EXIT_CODES[word]
+
+
+def add_options(verb: argparse.ArgumentParser) -> None:
+    """The options of `static`."""
+    verb.add_argument(
+        "--artifact", type=Path, required=True, metavar="DIR", help="a cuda artifact, or a folder of several"
+    )
+    verb.add_argument("--base", type=Path, metavar="DIR", help="the same of the base, to compare with")
+    verb.add_argument("--arch", help="only this architecture")
+    verb.add_argument("--json", type=Path, metavar="PATH", help="write the costs there too")
