@@ -36,7 +36,7 @@ void read_lane(const Problem& problem, i32 lane, Query* query) {
   for (i32 d = 0; d < problem.head_dim; ++d) {
     const bool special = half_is_nan(q[d]) || half_is_infinite(q[d]);
     query->value[d][lane] = special ? 0.0f : half_value(q[d]);
-    query->exponent[d][lane] = special ? i8(kZeroExponent) : half_exponent(q[d]);
+    query->exponent[d][exponent_position(lane)] = special ? i8(kZeroExponent) : half_exponent(q[d]);
     if (special) query->special_lanes |= u64(1) << lane;
   }
   const i32 length = problem.row_lens[lane / problem.heads];
@@ -47,7 +47,7 @@ void clear_padding(const Problem& problem, i32 lanes, Query* query) {
   for (i32 lane = lanes; lane < kMaxLanes; ++lane) {
     for (i32 d = 0; d < problem.head_dim; ++d) {
       query->value[d][lane] = 0.0f;
-      query->exponent[d][lane] = i8(kZeroExponent);
+      query->exponent[d][exponent_position(lane)] = i8(kZeroExponent);
     }
     query->row_len[lane] = 0;
   }

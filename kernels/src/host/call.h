@@ -13,13 +13,17 @@ constexpr i32 kMaxLanes = 64;  // rows * heads <= 48, padded to blocks of 32
 // Lane = row * heads + head: q and every split's partials are contiguous in it.
 struct alignas(64) Query {
   float value[kMaxHeadDim][kMaxLanes];  // 0 beyond the last lane and for operands that aren't finite
-  i8 exponent[kMaxHeadDim][kMaxLanes];  // as a half, subnormals clamped; kZeroExponent for zeros
+  i8 exponent[kMaxHeadDim][kMaxLanes];  // at exponent_position(lane): as a half's, subnormals clamped
   i32 row_len[kMaxLanes];               // 0 unless the lane's row is live
   u64 special_lanes;                    // bit = lane: q holds an infinity or a NaN
 };
 
 // Low enough to lose against every exponent in a chain, high enough that two of them still fit a byte.
 constexpr i32 kZeroExponent = -64;
+
+// Where the exponent of a column lies: within a block of 32, those of columns j, j + 8, j + 16 and j + 24 are
+// the bytes of one 32-bit word, so that shifts alone widen eight at a time.
+GROUPED_HD i32 exponent_position(i32 column) { return column / 32 * 32 + column % 8 * 4 + column % 32 / 8; }
 
 struct Call {
   Problem problem;

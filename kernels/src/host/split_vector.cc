@@ -143,7 +143,7 @@ void spread_nan_values(const Call& call, i32 split, const Tile& tile) {
 }
 
 void process_tile(const Call& call, i32 split, Working* w) {
-  decode(call, &w->tile);
+  for (i32 i = 0; i < kTileTokens; ++i) decode_token(call.problem.head_dim, i, &w->tile);
   compute_scores(call, w);
   update_softmax(call, w->tile, &w->softmax);
   for (i32 block = 0; block < call.problem.head_dim / kBlock; ++block) {

@@ -19,7 +19,7 @@ constexpr i32 kBlock = 32;  // columns of one register of exponents
 using Floats = float __attribute__((vector_size(32)));
 using Ints = i32 __attribute__((vector_size(32)));
 using Bytes = i8 __attribute__((vector_size(32)));
-using FewBytes = i8 __attribute__((vector_size(8)));
+using FewCodes = u8 __attribute__((vector_size(8)));
 
 template <typename T>
 GROUPED_HD T load(const void* from) {
@@ -53,24 +53,28 @@ struct Operands {
 };
 
 // Exponents of the products' largest term per column. Zero operands carry kZeroExponent, which never wins.
-GROUPED_HD void largest_exponents(const Operands& x, i8* largest) {
+GROUPED_HD Bytes largest_exponents(const Operands& x) {
   Bytes result = Bytes{} + i8(kZeroExponent);
   for (i32 k = 0; k < CurrentArch::group_length; ++k) {
     const Bytes sum =
         load<Bytes>(x.column_exponent + k * x.column_stride) + x.scalar_exponent[k * x.scalar_stride];
     result = sum > result ? sum : result;
   }
-  store(largest, result);
+  return result;
+}
+
+// The exponents of columns 8 v to 8 v + 7, which lie in byte v of each 32 bits: see exponent_position.
+GROUPED_HD Ints exponents_of_vector(Bytes exponents, i32 v) {
+  return (reinterpret_cast<Ints>(exponents) << (24 - 8 * v)) >> 24;
 }
 
 // c[v] = group_product(c[v], ...) for V vectors of columns. Needs rounding toward zero.
 template <i32 V>
 GROUPED_HD void accumulate_group(const Operands& x, bool c_is_zero, Floats* c) {
-  i8 largest[kBlock];
-  largest_exponents(x, largest);
+  const Bytes largest = largest_exponents(x);
   Ints shift[V], sum[V];
   for (i32 v = 0; v < V; ++v) {
-    Ints exponent = __builtin_convertvector(load<FewBytes>(largest + v * kVectorLanes), Ints);
+    Ints exponent = exponents_of_vector(largest, v);
     if (!c_is_zero) {
       const Ints c_exponent = ((as_ints(c[v]) >> 23) & 255) - 127;
       exponent = c_exponent > exponent ? c_exponent : exponent;

@@ -1,6 +1,10 @@
 // What the vectorised split keeps per tile, and how the caches' codes get there.
 #pragma once
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 #include "grouped/e4m3.h"
 #include "grouped/pages.h"
 #include "host/vector_product.h"
@@ -54,32 +58,71 @@ GROUPED_HD i32 normal_exponent(u32 magnitude_bits) {
   return magnitude_bits == 0 ? kZeroExponent : i32(magnitude_bits >> 23) - 127;
 }
 
-// The fp32 bits of |code|; 0 for NaN.
-GROUPED_HD u32 code_magnitude(u32 code) {
-  const u32 magnitude = code & 0x7Fu;
-  const u32 subnormal = float_bits(float(i32(magnitude)) * 0x1p-9f);
-  const u32 normal = (magnitude << 20) + (120u << 23);
-  return magnitude == 0x7Fu ? 0u : magnitude < 8u ? subnormal : normal;
+// Eight codes as integers. (Compilers take a conversion of eight bytes apart, one by one.)
+GROUPED_HD Ints widened(const u8* codes) {
+#if defined(__AVX2__)
+  return reinterpret_cast<Ints>(
+      _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(codes))));
+#else
+  return __builtin_convertvector(load<FewCodes>(codes), Ints);
+#endif
 }
 
-GROUPED_HD bool decode_keys(const u8* codes, i32 count, float* value, i8* exponent) {
-  u32 nans = 0;
-  for (i32 d = 0; d < count; ++d) {
-    const u32 code = codes[d], magnitude = code_magnitude(code);
-    value[d] = bits_float(((code & 0x80u) << 24) | magnitude);
-    exponent[d] = i8(normal_exponent(magnitude));
-    nans |= (code & 0x7Fu) == 0x7Fu ? 1u : 0u;
-  }
-  return nans != 0;
+// 32 exponents as bytes, in order.
+GROUPED_HD void store_narrowed(const Ints* exponents, i8* to) {
+#if defined(__AVX2__)
+  const __m256i* e = reinterpret_cast<const __m256i*>(exponents);
+  const __m256i words = _mm256_packs_epi16(_mm256_packs_epi32(e[0], e[1]), _mm256_packs_epi32(e[2], e[3]));
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  store(to, _mm256_permutevar8x32_epi32(words, order));
+#else
+  for (i32 i = 0; i < kBlock; ++i) to[i] = i8(exponents[i / kVectorLanes][i % kVectorLanes]);
+#endif
 }
 
-GROUPED_HD bool decode_values(const u8* codes, float* value, i8* exponent, i8* low_exponent) {
-  const bool nans = decode_keys(codes, kBlock, value, exponent);
-  for (i32 d = 0; d < kBlock; ++d) {
-    const i32 lowered = exponent[d] - 11 < -14 ? -14 : exponent[d] - 11;
-    low_exponent[d] = i8(exponent[d] == kZeroExponent ? kZeroExponent : lowered);
+// Eight codes as fp32 values and exponents, NaN codes as zeros and noted in `nans`.
+GROUPED_HD Ints decode_vector(const u8* codes, float* value, Ints* nans) {
+  const Ints code = widened(codes);
+  const Ints magnitude = code & 127;
+  const Ints subnormal = as_ints(__builtin_convertvector(magnitude, Floats) * 0x1p-9f);
+  const Ints bits = magnitude < 8 ? subnormal : (magnitude << 20) + (120 << 23);
+  const Ints finite = magnitude == 127 ? Ints{} : bits;
+  store(value, finite | ((code & 128) << 24));
+  *nans |= magnitude == 127;
+  return finite == 0 ? Ints{} + kZeroExponent : (finite >> 23) - 127;
+}
+
+// One block of keys; the exponents in order, as they are read one by one.
+GROUPED_HD void decode_keys(const u8* codes, float* value, i8* exponent, Ints* nans) {
+  Ints exponents[kBlock / kVectorLanes];
+  for (i32 v = 0; v < kBlock / kVectorLanes; ++v) {
+    const i32 d = v * kVectorLanes;
+    exponents[v] = decode_vector(codes + d, value + d, nans);
   }
-  return nans;
+  store_narrowed(exponents, exponent);
+}
+
+// One block of values; the exponents at their exponent_position.
+GROUPED_HD void decode_values(const u8* codes, float* value, i8* exponent, Ints* nans) {
+  Ints packed = {};
+  for (i32 v = 0; v < kBlock / kVectorLanes; ++v) {
+    const i32 d = v * kVectorLanes;
+    packed |= (decode_vector(codes + d, value + d, nans) & 255) << (8 * v);
+  }
+  store(exponent, packed);
+}
+
+GROUPED_HD bool any(Ints mask) {
+  i32 result = 0;
+  for (i32 i = 0; i < kVectorLanes; ++i) result |= mask[i];
+  return result != 0;
+}
+
+// The exponents of v / 2048 as halves: those below 2^-14 are subnormal.
+GROUPED_HD void lower_exponents(const i8* exponent, i8* lowered) {
+  const Bytes e = load<Bytes>(exponent);
+  const Bytes low = e < i8(-3) ? Bytes{} + i8(-14) : e - i8(11);
+  store(lowered, e == i8(kZeroExponent) ? e : low);
 }
 
 const u8 kZeroCodes[kMaxHeadDim] = {};
@@ -96,19 +139,18 @@ void locate(const Call& call, i32 index, bool first, Tile* tile) {
   }
 }
 
-void decode(const Call& call, Tile* tile) {
-  const i32 head_dim = call.problem.head_dim;
-  for (i32 i = 0; i < kTileTokens; ++i) {
-    const u8* k = tile->k_codes[i] ? tile->k_codes[i] : kZeroCodes;
-    const u8* v = tile->v_codes[i] ? tile->v_codes[i] : kZeroCodes;
-    tile->k_nan[i] = decode_keys(k, head_dim, tile->k[i], tile->k_exponent[i]);
-    tile->v_nan[i] = false;
-    for (i32 b = 0; b < head_dim / kBlock; ++b) {
-      const bool nan =
-          decode_values(v + b * kBlock, tile->v[b][i], tile->v_exponent[b][i], tile->v_low_exponent[b][i]);
-      tile->v_nan[i] = tile->v_nan[i] || nan;
-    }
+void decode_token(i32 head_dim, i32 i, Tile* tile) {
+  const u8* k = tile->k_codes[i] ? tile->k_codes[i] : kZeroCodes;
+  const u8* v = tile->v_codes[i] ? tile->v_codes[i] : kZeroCodes;
+  Ints k_nans = {}, v_nans = {};
+  for (i32 b = 0; b < head_dim / kBlock; ++b) {
+    const i32 d = b * kBlock;
+    decode_keys(k + d, &tile->k[i][d], &tile->k_exponent[i][d], &k_nans);
+    decode_values(v + d, tile->v[b][i], tile->v_exponent[b][i], &v_nans);
+    lower_exponents(tile->v_exponent[b][i], tile->v_low_exponent[b][i]);
   }
+  tile->k_nan[i] = any(k_nans);
+  tile->v_nan[i] = any(v_nans);
 }
 
 }  // namespace
