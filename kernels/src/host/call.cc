@@ -31,13 +31,19 @@ void check_live_pages(const Problem& problem, i32 longest) {
 
 i8 half_exponent(u16 bits) { return i8(half_is_zero(bits) ? kZeroExponent : unpack_half(bits).exponent); }
 
+void note_special(i32 lane, bool early, Query* query) {
+  const u64 bit = u64(1) << lane;
+  if (early) query->early_special_lanes |= bit;
+  query->late_special_lanes = (query->late_special_lanes | bit) & ~query->early_special_lanes;
+}
+
 void read_lane(const Problem& problem, i32 lane, Query* query) {
   const u16* q = problem.q + i64(lane) * problem.head_dim;
   for (i32 d = 0; d < problem.head_dim; ++d) {
     const bool special = half_is_nan(q[d]) || half_is_infinite(q[d]);
     query->value[d][lane] = special ? 0.0f : half_value(q[d]);
     query->exponent[d][exponent_position(lane)] = special ? i8(kZeroExponent) : half_exponent(q[d]);
-    if (special) query->special_lanes |= u64(1) << lane;
+    if (special) note_special(lane, d < problem.head_dim - kStepLength, query);
   }
   const i32 length = problem.row_lens[lane / problem.heads];
   query->row_len[lane] = row_is_live(length, problem.capacity) ? length : 0;
@@ -61,7 +67,7 @@ void prepare(const Problem& problem, Call* call) {
   check_live_pages(problem, call->longest);
   call->active = active_splits(call->longest, CurrentArch::splits);
   call->lanes = problem.rows * problem.heads;
-  call->query.special_lanes = 0;
+  call->query.early_special_lanes = call->query.late_special_lanes = 0;
   for (i32 lane = 0; lane < call->lanes; ++lane) read_lane(problem, lane, &call->query);
   clear_padding(problem, call->lanes, &call->query);
 }

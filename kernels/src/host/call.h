@@ -15,7 +15,10 @@ struct alignas(64) Query {
   float value[kMaxHeadDim][kMaxLanes];  // 0 beyond the last lane and for operands that aren't finite
   i8 exponent[kMaxHeadDim][kMaxLanes];  // at exponent_position(lane): as a half's, subnormals clamped
   i32 row_len[kMaxLanes];               // 0 unless the lane's row is live
-  u64 special_lanes;                    // bit = lane: q holds an infinity or a NaN
+  // Lanes (bit = lane) whose q holds an infinity or a NaN: before the last step of 16 dimensions, or only in
+  // it.
+  u64 early_special_lanes;
+  u64 late_special_lanes;
 };
 
 // Low enough to lose against every exponent in a chain, high enough that two of them still fit a byte.

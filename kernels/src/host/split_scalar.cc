@@ -31,6 +31,18 @@ LaneTile lane_tile(const Call& call, i32 lane, i32 tile, bool first) {
   return result;
 }
 
+float token_score(const Problem& problem, i32 lane, const u8* codes) {
+  const u16* q = problem.q + i64(lane) * problem.head_dim;
+  Kahan sum{0.0f, 0.0f};
+  for (i32 step = 0; step < problem.head_dim; step += kStepLength) {
+    u16 k[kStepLength];
+    for (i32 i = 0; i < kStepLength; ++i) k[i] = e4m3_half_bits(codes[step + i]);
+    const float product = tensor_core_product(q + step, k, kStepLength, 0.0f);
+    sum = step == 0 ? kahan_start(product) : kahan_add(sum, product);
+  }
+  return scaled_score(sum, problem.score_scale);
+}
+
 struct TileProbabilities {
   float p[kTileTokens];
   float rescale;
@@ -49,7 +61,7 @@ TileProbabilities update_softmax(const Call& call, i32 lane, const LaneTile& til
   float scores[kTileTokens];
   float tile_max = negative_infinity();
   for (i32 i = 0; i < tile.live; ++i) {
-    scores[i] = scalar_score(call.problem, lane, tile.k[i]);
+    scores[i] = token_score(call.problem, lane, tile.k[i]);
     tile_max = larger(tile_max, scores[i]);
   }
   const float max = next_max(tile.first_live_tile, state->max, tile_max);
@@ -107,18 +119,6 @@ void compute_lane(const Call& call, i32 split, i32 lane) {
 }
 
 }  // namespace
-
-float scalar_score(const Problem& problem, i32 lane, const u8* codes) {
-  const u16* q = problem.q + i64(lane) * problem.head_dim;
-  Kahan sum{0.0f, 0.0f};
-  for (i32 step = 0; step < problem.head_dim; step += kStepLength) {
-    u16 k[kStepLength];
-    for (i32 i = 0; i < kStepLength; ++i) k[i] = e4m3_half_bits(codes[step + i]);
-    const float product = tensor_core_product(q + step, k, kStepLength, 0.0f);
-    sum = step == 0 ? kahan_start(product) : kahan_add(sum, product);
-  }
-  return scaled_score(sum, problem.score_scale);
-}
 
 void compute_split_scalar(const Call& call, i32 split, Scratch*) {
   for (i32 lane = 0; lane < call.lanes; ++lane) compute_lane(call, split, lane);

@@ -6,7 +6,6 @@
 #include <cfenv>
 
 #include "grouped/kahan.h"
-#include "host/split_scalar.h"
 #include "host/vector_softmax.h"
 
 namespace grouped {
@@ -62,15 +61,28 @@ __attribute__((noinline)) void sum_scores(const Call& call, i32 token, Working* 
   }
 }
 
-// A NaN code makes NaN of the token's scores; lanes with an infinite or NaN q go through the plain model.
+// An infinite product turns Kahan's correction into NaN, and with it every later sum: only one of the last
+// step can leave an infinite score, and then the finite steps before don't count.
+float late_special_score(const Problem& problem, i32 lane, const u8* codes) {
+  const i32 step = problem.head_dim - kStepLength;
+  u16 k[kStepLength];
+  for (i32 i = 0; i < kStepLength; ++i) k[i] = e4m3_half_bits(codes[step + i]);
+  const u16* q = problem.q + i64(lane) * problem.head_dim + step;
+  return tensor_core_product(q, k, kStepLength, 0.0f) * problem.score_scale;
+}
+
+// Scores that aren't finite because of their operands. Tokens past the longest row have no codes and no live
+// row.
 void patch_scores(const Call& call, i32 token, Working* w) {
-  if (w->tile.k_nan[token]) {
-    for (i32 lane = 0; lane < call.lanes; ++lane) w->softmax.score[token][lane] = nan_value();
-  }
-  for (u64 left = call.query.special_lanes; left != 0; left &= left - 1) {
+  const u8* codes = w->tile.k_codes[token];
+  if (codes == nullptr) return;
+  const u64 all = (u64(1) << call.lanes) - 1;
+  const u64 nan = w->tile.k_nan[token] ? all : call.query.early_special_lanes;
+  float* score = w->softmax.score[token];
+  for (u64 left = nan; left != 0; left &= left - 1) score[__builtin_ctzll(left)] = nan_value();
+  for (u64 left = call.query.late_special_lanes & ~nan; left != 0; left &= left - 1) {
     const i32 lane = __builtin_ctzll(left);
-    if (w->tile.k_codes[token] == nullptr) continue;
-    w->softmax.score[token][lane] = scalar_score(call.problem, lane, w->tile.k_codes[token]);
+    score[lane] = late_special_score(call.problem, lane, codes);
   }
 }
 
