@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from artifacts import dirty, export, git, sides
-from artifacts.base import Base, NoBase, resolve
 from artifacts.errors import ArtifactsError
 from artifacts.places import PRODUCT, store
 from artifacts.places import root as checkout
+from artifacts.resolve import Base, NoBase, resolve
 from artifacts.sides import Binary, Failure, Side
 from grouped_attention import build as product
 from grouped_attention.manifest import ManifestError

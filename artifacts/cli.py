@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(VERBS[options.verb](options))
     except ArtifactsError as error:
         print(f"{error.code}: {error.text}", file=sys.stderr)
-        return EXIT_UNKNOWN
+        return EXIT_USAGE if error.code == "usage" else EXIT_UNKNOWN
     except OSError as error:
         print(f"machinery: {error}", file=sys.stderr)
         return EXIT_ERROR

@@ -155,7 +155,7 @@ def _compiler_commands(text: str, compiler: str) -> Iterable[str]:
     for line in text.splitlines():
         # Link lines of CMake look like ": && g++ … && :".
         for part in line.split("&&"):
-            if part.strip().startswith(compiler + " "):
+            if part.strip() and shlex.split(part)[:1] == [compiler]:
                 yield part.strip()
 
 

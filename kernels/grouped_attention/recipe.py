@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -103,7 +104,7 @@ def configure_arguments(wanted: Plan, work: Path) -> list[str]:
 
 
 def _prefix_maps(work: Path) -> list[str]:
-    return [f"-ffile-prefix-map={folder}={name}" for name, folder in roots(work).items()]
+    return [shlex.quote(f"-ffile-prefix-map={folder}={name}") for name, folder in roots(work).items()]
 
 
 def roots(work: Path) -> dict[str, Path]:
