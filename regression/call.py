@@ -33,16 +33,22 @@ class Answer:
     modified_inputs: tuple[str, ...]
 
 
-def attend(target: Target, inputs: Inputs, *, watch_caches: bool) -> Answer:
+def attend(target: Target, inputs: Inputs, *, watch_caches: bool, poisoned_workspace: bool = True) -> Answer:
     """Run the operation once on a poisoned output and workspace.
 
     q, block table and lengths are always watched for changes, the caches when asked: they cost a copy.
+    `poisoned_workspace=False` leaves in the workspace what the last call left.
     """
     names = SMALL_INPUTS + (CACHES if watch_caches else ())
     before = {name: fingerprint(getattr(inputs, name)) for name in names}
     output = poison.output(tuple(inputs.q.shape), inputs.q.device)
     with _failures(target):
-        target.attend(*tensors(inputs), **scales(inputs), **_workspace(target, inputs), out=output.out)
+        target.attend(
+            *tensors(inputs),
+            **scales(inputs),
+            **_workspace(target, inputs, poisoned_workspace),
+            out=output.out,
+        )
     return Answer(
         out=output.out.cpu().clone(),
         unwritten=output.unwritten(),
@@ -92,10 +98,11 @@ def _failures(target: Target) -> Iterator[None]:
         raise KernelError(f"{target.label}: {type(error).__name__}: {error}") from error
 
 
-def _workspace(target: Target, inputs: Inputs) -> dict[str, Any]:
+def _workspace(target: Target, inputs: Inputs, poisoned: bool) -> dict[str, Any]:
     if target.extension is None:
         return {}
     _, heads, head_dim = inputs.q.shape
     workspace = target.extension.workspace(OP, heads=heads, head_dim=head_dim, device=inputs.q.device)
-    poison.fill(tuple(workspace.tensors))
+    if poisoned:
+        poison.fill(tuple(workspace.tensors))
     return {"workspace": workspace}

@@ -54,8 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else judge.EXIT_CODES["usage"]
     judgement = _run(options)
-    for reason in judgement.reasons[1:]:
-        print(f"also {reason.code}: {reason.text}")
+    for line in judgement.details():
+        print(line)
     print(judgement.line(), flush=True)
     return judgement.exit_code
 

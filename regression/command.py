@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,10 +21,12 @@ from regression.results import GroupResult
 from regression.selection import DEFAULT_GROUPS, SelectionError, select
 from regression.target import Target, TargetError
 
+PLAIN_COLUMNS = 100
+
 
 def run(options: argparse.Namespace) -> Judgement:
     """Check the fixtures, get the target, then replay, locate or accept."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else PLAIN_COLUMNS)
     try:
         integrity.verify()
         return _mode(options)(options, resolve(options), console)
@@ -92,7 +95,8 @@ def _selection(options: argparse.Namespace) -> str:
 def _play_all(
     groups: Sequence[Group], chosen: Target, console: Console, *, check_partials: bool
 ) -> list[Play]:
-    console.print(f"{chosen.label}: {len(groups)} groups", markup=False)
+    origin = "" if chosen.side is None else f", from {chosen.side.origin}"
+    console.print(f"{chosen.label}: {len(groups)} groups{origin}", markup=False, soft_wrap=True)
     plays = replay(groups, chosen, stored.reader(chosen.arch), check_partials=check_partials)
     done = list(progress.bar(plays, total=len(groups), title="replay", console=console))
     report(done, console)

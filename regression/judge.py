@@ -35,7 +35,13 @@ class Judgement:
     def line(self) -> str:
         """The last line of every command. What could not be judged is unknown to whoever reads it."""
         shown = self.word if self.word in ("admitted", "rejected") else "unknown"
-        return f"verdict: {shown} ({self.reasons[0].code}: {self.reasons[0].text})"
+        text = self.reasons[0].text.splitlines() or [""]
+        return f"verdict: {shown} ({self.reasons[0].code}: {text[0]})"
+
+    def details(self) -> list[str]:
+        """What stands above that line: the rest of the first reason, and the other reasons."""
+        others = [f"also {reason.code}: {reason.text}" for reason in self.reasons[1:]]
+        return self.reasons[0].text.splitlines()[1:] + others
 
 
 Rule = tuple[str, Callable[[GroupResult], bool], str]

@@ -76,7 +76,7 @@ def cells(row: Row, *, label: str | None = None) -> tuple[str, ...]:
     share = row.disagreements / row.elements
     return (
         label or row.instance,
-        "" if label else f"{row.context:,}",
+        "" if label else f"{row.context // 1024}K",
         f"{'-' if row.bitwise is None else row.bitwise}/{row.groups}",
         f"{row.partials}/{row.groups}",
         f"{_was(row)}{row.disagreements} ({share:.3%})",
@@ -88,7 +88,7 @@ def cells(row: Row, *, label: str | None = None) -> tuple[str, ...]:
 
 def rich_table(results: Sequence[GroupResult], *, title: str) -> Table:
     """The summary for a terminal."""
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for heading in HEADINGS:
         table.add_column(heading, justify="left" if heading == "instance" else "right", no_wrap=True)
     for row in summarise(results):

@@ -131,7 +131,7 @@ def _loaded(binary: Binary, side: Side) -> Target:
         )
     extension = artifacts.load_extension(binary)
     return Target(
-        label=f"{binary.backend} {binary.arch}, {side.origin}",
+        label=f"{binary.backend} {binary.arch} ({binary.sha256[:12]})",
         subject=_subject(binary, side),
         attend=getattr(extension, OP),
         partials=getattr(extension, f"{OP}_partials"),

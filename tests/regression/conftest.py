@@ -43,7 +43,18 @@ Command = Callable[..., Done]
 @pytest.fixture(scope="session")
 def artifact() -> Path:
     """The folder of this checkout's host kernel for sm_70."""
-    return build(ROOT / "kernels", backend="host", arch="sm_70", store=default_store()).directory
+    return host_artifact("sm_70")
+
+
+def host_artifact(arch: str) -> Path:
+    """The folder of this checkout's host kernel, built if need be."""
+    return build(ROOT / "kernels", backend="host", arch=arch, store=default_store()).directory
+
+
+@pytest.fixture(scope="session", params=["sm_70", "sm_90"])
+def kernel(request: pytest.FixtureRequest) -> target.Target:
+    """This checkout's host kernel, for two architectures."""
+    return target.from_path(host_artifact(request.param))
 
 
 @pytest.fixture
