@@ -13,7 +13,7 @@ from typing import Any
 
 from evidence import instrument, pack, places, policy, question, reasons, report, store, verdict
 from evidence.question import Question
-from evidence.record import Reason, Record, RecordError, dumps
+from evidence.record import Reason, Record, dumps
 from evidence.store import Loaded
 from evidence.verdict import EXIT_CODES, Verdict
 
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return stop.code if isinstance(stop.code, int) else EXIT_USAGE
     try:
         return int(VERBS[options.verb](options))
-    except (OSError, RecordError, pack.PackError) as error:
+    except (OSError, ValueError) as error:  # RecordError and PackError are ValueErrors
         print(f"machinery: {error}", file=sys.stderr)
         if options.verb == "verdict":
             print(f"verdict: unknown (machinery: {str(error).splitlines()[0]})")
@@ -137,7 +137,7 @@ def _pack(options: argparse.Namespace) -> int:
 def _import(options: argparse.Namespace) -> int:
     done = pack.read(options.file, options.records)
     for name, why in done.refused:
-        print(f"refused {name}: {why}", file=sys.stderr)
+        print(f"refused {_printable(name)}: {why}", file=sys.stderr)
     print(f"{len(done.added)} added, {len(done.known)} known already, {len(done.refused)} refused")
     added = [str(path) for path in done.added]
     _write(options.json, {"added": added, "known": done.known, "refused": done.refused})
@@ -163,6 +163,11 @@ def _chosen(options: argparse.Namespace) -> Loaded:
     loaded = store.load(options.records)
     kept = [r for r in loaded.records if options.run in (None, r.run_id) and options.kind in (None, r.kind)]
     return Loaded(records=tuple(kept), unreadable=loaded.unreadable)
+
+
+def _printable(name: str) -> str:
+    # Names in a pack are the sender's: they must not drive the terminal.
+    return name.encode("unicode_escape", "backslashreplace").decode()
 
 
 def _named(loaded: Loaded) -> int:

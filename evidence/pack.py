@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ SCHEMA = 1
 INDEX = "index.json"
 MAX_RECORD_BYTES = 32 << 20
 MAX_RECORDS = 10_000
+# What zipfile raises over bytes that were damaged; recursion and unknown methods are RuntimeErrors.
+DAMAGE = (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 _NAME = re.compile(r"records/[A-Za-z0-9][A-Za-z0-9_.-]*\.json")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -69,7 +72,7 @@ def _members(path: Path) -> Iterator[tuple[str, Record | str]]:
             names = [info.filename for info in pack.infolist() if info.filename != INDEX]
             for name in sorted({*names, *stated}):
                 yield name, _member(pack, name, names.count(name), stated.get(name))
-    except (OSError, zipfile.BadZipFile, NotImplementedError) as error:
+    except DAMAGE as error:
         raise PackError(f"{path}: not a readable pack ({error})") from error
 
 
@@ -80,7 +83,7 @@ def _member(pack: zipfile.ZipFile, name: str, copies: int, expected: str | None)
         return "not in the index" if expected is None else f"{copies} copies of it in the pack"
     try:
         data = _bounded(pack, name)
-    except (zipfile.BadZipFile, EOFError, RuntimeError, OSError) as error:
+    except DAMAGE as error:
         return f"damaged ({error})"
     if data is None:
         return f"larger than {MAX_RECORD_BYTES} bytes"
@@ -99,15 +102,7 @@ def _index(pack: zipfile.ZipFile) -> dict[str, str]:
         data = _bounded(pack, INDEX)
         value = json.loads(data or b"")
         files = value["files"]
-    except (
-        KeyError,
-        ValueError,
-        TypeError,
-        EOFError,
-        RuntimeError,
-        RecursionError,
-        zipfile.BadZipFile,
-    ) as error:
+    except (KeyError, ValueError, TypeError, *DAMAGE) as error:
         raise PackError(f"{pack.filename}: no readable {INDEX} ({error!r})") from error
     is_sound = isinstance(files, dict) and all(isinstance(item, str) for item in files.values())
     if value.get("schema") != SCHEMA or not is_sound or len(files) > MAX_RECORDS:

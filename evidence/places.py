@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from pathlib import Path
 
@@ -27,5 +28,6 @@ def records() -> Path:
 
 
 def inputs_hash() -> str:
-    """SHA-256 of the fixtures' manifest of this checkout; OSError when there is none."""
-    return hashlib.sha256((root() / "fixtures" / "manifest.json").read_bytes()).hexdigest()
+    """The fixtures' manifest hash of this checkout, as records carry it; OSError or ValueError if none."""
+    value = json.loads((root() / "fixtures" / "manifest.json").read_bytes())
+    return hashlib.sha256(json.dumps(value, indent=1, sort_keys=True).encode()).hexdigest()

@@ -103,6 +103,13 @@ _REPLAY: Mapping[str, tuple[str, str]] = {
         "The error against FP64 is over 1.02 times the rounding floor + 2e-6.",
         "The arithmetic lost precision.",
     ),
+    "partials-missing": (
+        "Partials of some groups can't be stored.",
+        "Replay a kernel that has the debug operation.",
+    ),
+    "nothing-to-accept": ("The goldens are these bits already.", "Nothing to do."),
+    "accepted": ("The goldens were renewed, and the table written.", "Commit them with the change."),
+    "located": ("The first differing element was found.", "Look at the quantity that is named."),
     "no-golden": (
         "There is no golden output to compare with.",
         "regression replay --accept REASON writes one.",
