@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,8 @@ class Extension:
     instances: tuple[tuple[int, int], ...]  # (heads, head_dim)
     sha256: str
     code_digest: str | None
-    functions: Mapping[str, Any]
-    pool: Pool
+    functions: Mapping[str, Any] = field(repr=False)
+    pool: Pool = field(repr=False)
 
     def grouped_e4m3_fp32(
         self,
@@ -136,9 +136,11 @@ def _inputs(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 
 def _tensor(name: str, value: object) -> torch.Tensor:
-    if isinstance(value, torch.Tensor):
-        return value
-    raise TypeError(f"{name} must be a torch.Tensor, got {type(value).__name__}")
+    if not isinstance(value, torch.Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor, got {type(value).__name__}")
+    if value.device.type not in ("cpu", "cuda"):
+        raise ValueError(f"{name} is on {value.device}: move it to cpu or cuda")
+    return value
 
 
 def _codes(cache: torch.Tensor) -> torch.Tensor:

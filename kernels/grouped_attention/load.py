@@ -42,17 +42,18 @@ def load(
 
 
 def _best_backend() -> str:
-    return "cuda" if torch.cuda.is_available() and _arch_of_gpu() is not None else "host"
+    return "cuda" if torch.cuda.is_available() and arch_of_gpu() is not None else "host"
 
 
 def _gpu_arch() -> str:
-    arch = _arch_of_gpu() if torch.cuda.is_available() else None
+    arch = arch_of_gpu() if torch.cuda.is_available() else None
     if arch is None:
         raise RuntimeError("no GPU that this kernel runs on: pass arch=, or backend='host'")
     return arch
 
 
-def _arch_of_gpu() -> str | None:
+def arch_of_gpu() -> str | None:
+    """The architecture whose library the current GPU runs, if there is one."""
     major, minor = torch.cuda.get_device_capability()
     if (major, minor) == (7, 0):
         return "sm_70"
