@@ -1,4 +1,4 @@
-"""Asks a library that came without a manifest what it is, in a process of its own."""
+"""Asks a library what it is, in a process of its own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from artifacts.errors import ArtifactsError
 
@@ -15,6 +16,15 @@ _ASK = "import sys, tvm_ffi; print(tvm_ffi.load_module(sys.argv[1]).describe())"
 
 def target(library: Path) -> tuple[str, str]:
     """(backend, arch) as the library's `describe` gives them; ArtifactsError "library-refused" otherwise."""
+    value = describe(library)
+    backend, arch = value.get("backend"), value.get("arch")
+    if not (isinstance(backend, str) and isinstance(arch, str)):
+        raise ArtifactsError("library-refused", f"{library}: describe() names no backend and arch")
+    return backend, arch
+
+
+def describe(library: Path) -> dict[str, Any]:
+    """The JSON object that the library's `describe` returns; ArtifactsError "library-refused" otherwise."""
     command = [sys.executable, "-c", _ASK, str(library.absolute())]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
@@ -23,15 +33,10 @@ def target(library: Path) -> tuple[str, str]:
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise ArtifactsError("library-refused", f"{library}: can't be asked what it is ({last})")
-    return _parse(done.stdout, library)
-
-
-def _parse(text: str, library: Path) -> tuple[str, str]:
     try:
-        value = json.loads(text)
-        backend, arch = value["backend"], value["arch"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ArtifactsError("library-refused", f"{library}: describe() is not understood") from error
-    if not (isinstance(backend, str) and isinstance(arch, str)):
-        raise ArtifactsError("library-refused", f"{library}: describe() names no backend and arch")
-    return backend, arch
+        value = json.loads(done.stdout)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise ArtifactsError("library-refused", f"{library}: describe() is not understood")
+    return value

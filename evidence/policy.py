@@ -91,7 +91,11 @@ POLICY = (
 def requirements(question: Question, policy: tuple[Requirement, ...] = POLICY) -> tuple[Requirement, ...]:
     """The entries that apply: those for a GPU only when the CUDA code isn't shown to be the base's."""
     differs = cuda_differs(question)
-    return tuple(entry for entry in policy if differs or not entry.only_if_cuda_differs)
+    return tuple(
+        entry
+        for entry in policy
+        if (differs or not entry.only_if_cuda_differs) and not _is_beside_the_base(entry, question)
+    )
 
 
 def cuda_differs(question: Question) -> bool:
@@ -104,6 +108,18 @@ def covers(seen: Mapping[str, object], needed: Mapping[str, str | bool]) -> bool
     return all(
         seen.get(key) == value or (value == "core" and seen.get(key) == "all")
         for key, value in needed.items()
+    )
+
+
+def _is_beside_the_base(entry: Requirement, question: Question) -> bool:
+    """True for a control of a target that a base given as one library doesn't have, while it has another."""
+    has_another = any(subject.backend == entry.backend for subject in question.base.subjects)
+    target = (entry.backend, entry.arch)
+    return (
+        entry.control
+        and has_another
+        and question.base.find(*target) is None
+        and target not in question.base.failed
     )
 
 

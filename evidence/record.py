@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from evidence import instrument, machine, places
@@ -53,8 +54,8 @@ class Subject:
         return f"{self.backend} {self.arch}"
 
 
-class ManifestLike(Protocol):
-    """What a manifest says of a library; `grouped_attention.manifest.Manifest` fits."""
+class BinaryLike(Protocol):
+    """What is known of a library; `artifacts.Binary` fits."""
 
     @property
     def backend(self) -> str: ...
@@ -63,11 +64,9 @@ class ManifestLike(Protocol):
     @property
     def sha256(self) -> str: ...
     @property
-    def code_digest(self) -> str: ...
+    def code_digest(self) -> str | None: ...
     @property
-    def source_digest(self) -> str: ...
-    @property
-    def revision(self) -> str | None: ...
+    def source_digest(self) -> str | None: ...
     @property
     def toolchain(self) -> Mapping[str, str]: ...
 
@@ -97,17 +96,17 @@ class Record:
         return hashlib.sha256(_canonical(body(self))).hexdigest()
 
 
-def subject_of(manifest: ManifestLike, *, dirty: bool | None = None) -> Subject:
-    """The subject of a library with a manifest."""
+def subject_of(binary: BinaryLike, *, revision: str | None, dirty: bool | None) -> Subject:
+    """The subject of a library that came from a revision, or from none."""
     return Subject(
-        backend=manifest.backend,
-        arch=manifest.arch,
-        sha256=manifest.sha256,
-        code_digest=manifest.code_digest,
-        source_digest=manifest.source_digest,
-        revision=manifest.revision,
+        backend=binary.backend,
+        arch=binary.arch,
+        sha256=binary.sha256,
+        code_digest=binary.code_digest,
+        source_digest=binary.source_digest,
+        revision=revision,
         dirty=dirty,
-        toolchain=dict(manifest.toolchain),
+        toolchain=dict(binary.toolchain),
     )
 
 
@@ -142,7 +141,7 @@ def make(
         outcome=outcome,
         reasons=tuple(reasons),
         results=dict(results or {}),
-        command=tuple(sys.argv if command is None else command),
+        command=_portable(sys.argv if command is None else command),
         started_at=started_at.astimezone(UTC).isoformat(timespec="milliseconds"),
         duration_s=float(duration_s),
         run_id=os.environ.get(places.RUN_VARIABLE) or f"single-{uuid.uuid4().hex[:12]}",
@@ -175,6 +174,13 @@ def parse(value: object, where: str) -> Record:
             f"{where}: its bytes don't match its id: cut short, or changed after it was written"
         )
     return _from_content(content, where)
+
+
+def _portable(command: Sequence[str]) -> tuple[str, ...]:
+    # Records are shown on other machines: they name modules and relative paths, not this machine's folders.
+    program = Path(command[0]) if command else Path()
+    start = ["python", "-m", program.parent.name] if program.name == "__main__.py" else list(command[:1])
+    return tuple(word.replace(f"{places.root()}{os.sep}", "") for word in (*start, *command[1:]))
 
 
 def _from_content(content: dict[str, Any], where: str) -> Record:

@@ -15,7 +15,7 @@ from artifacts.sides import Binary, Side, from_path
 from benchmarks.static import costs, judge
 from benchmarks.static.costs import Costs, CostsError
 from evidence import record, store
-from evidence.record import Reason, Subject
+from evidence.record import Reason
 
 EXIT_CODES = {"pass": 0, "fail": 1, "unknown": 4}
 WORST_FIRST = ("fail", "unknown", "pass")
@@ -99,7 +99,7 @@ def _one(binary: Binary, side: Side, twin: Binary | None) -> Outcome:
         print(f"{reason.code}: {reason.text}")
     made = record.make(
         kind="static",
-        artifact=_subject(binary, side),
+        artifact=record.subject_of(binary, revision=side.revision, dirty=bool(side.dirty)),
         inputs="",
         selection={"base": None if twin is None else twin.code_digest or twin.sha256},
         outcome=outcome.word,
@@ -117,19 +117,6 @@ def _twin(binary: Binary, base: Side | None) -> Binary | None:
         b for b in (base.binaries if base else ()) if (b.backend, b.arch) == (binary.backend, binary.arch)
     )
     return next(fitting, None)
-
-
-def _subject(binary: Binary, side: Side) -> Subject:
-    return Subject(
-        backend=binary.backend,
-        arch=binary.arch,
-        sha256=binary.sha256,
-        code_digest=binary.code_digest,
-        source_digest=binary.source_digest,
-        revision=side.revision,
-        dirty=bool(side.dirty),
-        toolchain=dict(binary.toolchain),
-    )
 
 
 def _cell(new: Costs, old: Costs | None, name: str) -> str:

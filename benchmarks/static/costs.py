@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from artifacts import foreign
+from artifacts.errors import ArtifactsError
 from artifacts.sides import Binary
 from benchmarks.static import limits, ptxas
 from benchmarks.static.limits import LIMITS
 from grouped_attention import cubin
-
-TIMEOUT_S = 120
-_ASK = "import sys, tvm_ffi; print(tvm_ffi.load_module(sys.argv[1]).describe())"
 
 
 class CostsError(RuntimeError):
@@ -139,16 +135,11 @@ def _known(values: Mapping[str, int | None], name: str, what: str) -> int:
 
 def _dynamic_shared(library: Path) -> dict[str, int]:
     """Dynamic shared memory in bytes per kernel, as the library's describe() gives it under "kernels"."""
-    done = subprocess.run(
-        [sys.executable, "-c", _ASK, str(library)],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
     try:
-        kernels = json.loads(done.stdout)["kernels"]
+        kernels = foreign.describe(library)["kernels"]
         return {name: int(kernel["dynamic_shared_bytes"]) for name, kernel in kernels.items()}
+    except ArtifactsError as error:
+        raise CostsError("static-unreadable", error.text) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         text = f"{library.name}: describe() doesn't state its kernels' dynamic shared memory"
         raise CostsError("static-unreadable", text) from error

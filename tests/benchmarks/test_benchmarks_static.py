@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from artifacts import foreign
 from artifacts.sides import Binary
 from benchmarks import cli
 from benchmarks.static import command, costs, judge, ptxas
@@ -246,7 +247,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def artifact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """Writes a cuda artifact folder of one kernel, without a compiler."""
     answer = json.dumps({"kernels": {"k": {"dynamic_shared_bytes": 512}}})
-    monkeypatch.setattr(costs, "_ASK", f"print({answer!r})")
+    monkeypatch.setattr(foreign, "_ASK", f"print({answer!r})")
 
     def write(name: str, function: Function, backend: str = "cuda") -> Path:
         folder = tmp_path / name
@@ -322,7 +323,7 @@ def test_command_does_not_know_what_it_cannot_read(
 ) -> None:
     assert run(capsys, "--artifact", artifact("host", kernel(), backend="host"))[0] == 4
     assert run(capsys, "--artifact", "no-such-folder")[0] == 4
-    monkeypatch.setattr(costs, "_ASK", "print('{}')")
+    monkeypatch.setattr(foreign, "_ASK", "print('{}')")
     code, lines = run(capsys, "--artifact", artifact("new", kernel()))
     assert (code, store.load().records[-1].outcome) == (4, "unknown")
     assert lines[-1].startswith("verdict: unknown (static-unreadable: ")

@@ -147,6 +147,19 @@ def test_make_fills_in_who_and_where(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made().run_id != made().run_id
 
 
+def test_commands_name_no_folder_of_this_machine() -> None:
+    root = str(Path(record.__file__).parents[1])
+    argv = [f"{root}/regression/__main__.py", "replay", "--artifact", f"{root}/.kernelgate/artifacts/x"]
+    assert made(command=argv).command == (
+        "python",
+        "-m",
+        "regression",
+        "replay",
+        "--artifact",
+        ".kernelgate/artifacts/x",
+    )
+
+
 def test_make_refuses_what_could_not_be_read_back() -> None:
     with pytest.raises(RecordError, match="timezone"):
         made(started_at=datetime(2026, 1, 2))

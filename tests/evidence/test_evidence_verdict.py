@@ -174,6 +174,14 @@ def test_base_that_did_not_build_says_why(unchanged: Question, complete: Complet
     assert codes(decide(broken, complete(unchanged))) == ["build-failed"]
 
 
+def test_base_of_one_library_is_control_enough(changed: Question, complete: Complete) -> None:
+    one = tuple(replace(s, code_digest=None) for s in changed.base.subjects if s.label == "host sm_90")
+    single = replace(changed, base=replace(changed.base, subjects=one))
+    assert decide(single, complete(single)).line() == "verdict: admitted (host + gpu)"
+    none = replace(changed, base=replace(changed.base, subjects=()))
+    assert decide(none, complete(changed)).word == "unknown"
+
+
 def test_base_without_cuda_means_that_cuda_differs(unchanged: Question) -> None:
     hosts = tuple(s for s in unchanged.base.subjects if s.backend == "host")
     assert policy.cuda_differs(replace(unchanged, base=replace(unchanged.base, subjects=hosts)))
