@@ -20,7 +20,7 @@ OLDEST_PRECISION_VERSION = 3
 # The architecture that the kernel was made for: the model that runs where nothing else is asked for.
 DEFAULT_HOST_ARCH = "sm_70"
 _REQUIRED = ("precision_version", "describe", ATTENTION, f"{ATTENTION}_partials")
-_OPTIONAL = ("tensor_core_dot", "set_num_threads", "cpu_implementation")
+_OPTIONAL = ("prepare", "tensor_core_dot", "set_num_threads", "cpu_implementation")
 
 
 def load(
@@ -97,7 +97,7 @@ def _open(path: Path) -> Extension:
         sha256=known.sha256 if known else manifest.sha256_file(path),
         code_digest=known.code_digest if known else None,
         functions=MappingProxyType(functions),
-        pool=Pool(splits=about["splits"]),
+        pool=Pool(splits=about["splits"], prepare=functions.get("prepare")),
     )
 
 

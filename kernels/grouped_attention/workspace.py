@@ -6,7 +6,7 @@ A workspace's contents are private and need no initialisation: any bytes are val
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
@@ -52,6 +52,7 @@ class Pool:
     """All workspaces of one library; they live as long as it does, as captured graphs may point to them."""
 
     splits: int
+    prepare: Callable[[int], object] | None = None  # loads the code onto a device, which a capture can't do
     _held: dict[Key, Workspace] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -64,6 +65,8 @@ class Pool:
                     "a workspace",
                     "call ext.workspace(...) before the capture and pass it as workspace=",
                 )
+                if self.prepare is not None:
+                    self.prepare(key.device.index)
                 self._held[key] = _allocate(key, self.splits)
             return self._held[key]
 

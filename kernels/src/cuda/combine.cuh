@@ -8,7 +8,7 @@
 namespace grouped {
 
 template <i32 Splits>
-struct CombineMemory {
+struct alignas(16) CombineMemory {
   float numerators[Splits][kCombineDims];
   float sums[Splits];
   float weights[Splits];
@@ -83,7 +83,7 @@ __device__ __forceinline__ Fraction add_splits(const CombineMemory<Splits>& memo
 
 template <i32 Heads, i32 HeadDim, i32 Splits>
 __device__ __forceinline__ void run_combine(const CombineArguments& a) {
-  __shared__ __align__(16) CombineMemory<Splits> memory;
+  __shared__ CombineMemory<Splits> memory;
   const i32 row = static_cast<i32>(blockIdx.x), first_dim = static_cast<i32>(blockIdx.y) * kCombineDims;
   const i32 dim = static_cast<i32>(threadIdx.x);
   u16* const out = a.out + row * HeadDim + first_dim;
