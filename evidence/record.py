@@ -185,33 +185,31 @@ def _portable(command: Sequence[str]) -> tuple[str, ...]:
 
 def _from_content(content: dict[str, Any], where: str) -> Record:
     _check_keys(content, Record, where)
+    _check_plain_fields(content, where)
+    reasons = _list_of(content["reasons"], Reason, where, "reasons")
+    _require(bool(reasons) or content["outcome"] == "pass", where, "reasons (needed unless it passes)")
+    _check_time(content["started_at"], where)
+    read = {
+        "artifact": _subject(content["artifact"], where),
+        "instrument": _object(content["instrument"], Instrument, where, "instrument"),
+        "reasons": tuple(reasons),
+        "command": tuple(content["command"]),
+        "duration_s": float(content["duration_s"]),
+    }
+    return Record(**{**content, **read})
+
+
+def _check_plain_fields(content: Mapping[str, Any], where: str) -> None:
     for name in ("kind", "inputs", "outcome", "started_at", "run_id"):
         _require(isinstance(content[name], str), where, name)
     for name in ("machine", "selection", "results"):
         _require(isinstance(content[name], dict), where, name)
     _require(content["outcome"] in OUTCOMES, where, "outcome")
     _require(bool(content["kind"]) and bool(content["run_id"]), where, "kind or run_id")
-    reasons = _list_of(content["reasons"], Reason, where, "reasons")
-    _require(bool(reasons) or content["outcome"] == "pass", where, "reasons (needed unless it passes)")
-    duration = content["duration_s"]
-    _require(
-        isinstance(duration, int | float) and not isinstance(duration, bool) and duration >= 0,
-        where,
-        "duration_s",
-    )
-    _check_time(content["started_at"], where)
-    command = content["command"]
+    duration, command = content["duration_s"], content["command"]
+    is_number = isinstance(duration, int | float) and not isinstance(duration, bool)
+    _require(is_number and duration >= 0, where, "duration_s")
     _require(isinstance(command, list) and all(isinstance(word, str) for word in command), where, "command")
-    return Record(
-        **{
-            **content,
-            "artifact": _subject(content["artifact"], where),
-            "instrument": _object(content["instrument"], Instrument, where, "instrument"),
-            "reasons": tuple(reasons),
-            "command": tuple(command),
-            "duration_s": float(duration),
-        }
-    )
 
 
 def _subject(value: object, where: str) -> Subject:

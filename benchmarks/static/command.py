@@ -92,11 +92,6 @@ def table(outcome: Outcome) -> str:
 def _one(binary: Binary, side: Side, twin: Binary | None) -> Outcome:
     started, tick = datetime.now(UTC), time.perf_counter()
     outcome = judged(binary, twin)
-    print(f"cuda {binary.arch}")
-    if outcome.candidate:
-        print(table(outcome))
-    for reason in outcome.reasons:
-        print(f"{reason.code}: {reason.text}")
     made = record.make(
         kind="static",
         artifact=record.subject_of(binary, revision=side.revision, dirty=bool(side.dirty)),
@@ -108,8 +103,17 @@ def _one(binary: Binary, side: Side, twin: Binary | None) -> Outcome:
         started_at=started,
         duration_s=time.perf_counter() - tick,
     )
-    print(f"record: {store.append(made)}")
+    _show(binary, outcome, store.append(made))
     return outcome
+
+
+def _show(binary: Binary, outcome: Outcome, kept: Path) -> None:
+    print(f"cuda {binary.arch}")
+    if outcome.candidate:
+        print(table(outcome))
+    for reason in outcome.reasons:
+        print(f"{reason.code}: {reason.text}")
+    print(f"record: {kept}")
 
 
 def _twin(binary: Binary, base: Side | None) -> Binary | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -73,26 +73,12 @@ def read(binary: Binary) -> tuple[Costs, ...]:
 def assemble(log: str, device_code: bytes, dynamic: Mapping[str, int], arch: str) -> tuple[Costs, ...]:
     """Join the assembler's log, the cubin and the library's own words. CostsError when they don't agree."""
     functions = ptxas.parse(log)
-    code, threads = cubin.code_bytes(device_code), cubin.max_threads(device_code)
-    entries = {function.name: function for function in functions if function.is_entry}
+    code = cubin.code_bytes(device_code)
+    _check_same_build(functions, set(code), arch)
+    threads = cubin.max_threads(device_code)
     helpers = [function for function in functions if not function.is_entry]
-    if any(function.arch != arch for function in functions) or not set(entries) <= set(code):
-        raise CostsError("static-unreadable", "the compiler's log and the cubin are not of the same build")
-    unlogged = set(code) - set(entries) - {function.name for function in helpers}
-    if unlogged:
-        raise CostsError(
-            "static-unreadable", f"code that the compiler's log doesn't mention: {sorted(unlogged)}"
-        )
-    return tuple(
-        _costs(
-            entries[name],
-            helpers,
-            code[name],
-            _known(threads, name, "launch bound"),
-            _known(dynamic, name, "shared"),
-        )
-        for name in sorted(entries)
-    )
+    entries = sorted((f for f in functions if f.is_entry), key=lambda function: function.name)
+    return tuple(_costs(entry, helpers, code[entry.name], threads, dynamic) for entry in entries)
 
 
 def to_json(costs: Costs) -> dict[str, Any]:
@@ -100,10 +86,27 @@ def to_json(costs: Costs) -> dict[str, Any]:
     return asdict(costs)
 
 
+def _check_same_build(functions: Sequence[ptxas.Function], code: set[str], arch: str) -> None:
+    logged = {function.name for function in functions}
+    entries = {function.name for function in functions if function.is_entry}
+    if any(function.arch != arch for function in functions) or not entries <= code:
+        raise CostsError("static-unreadable", "the compiler's log and the cubin are not of the same build")
+    if code - logged:
+        text = f"code that the compiler's log doesn't mention: {sorted(code - logged)}"
+        raise CostsError("static-unreadable", text)
+
+
 def _costs(
-    entry: ptxas.Function, helpers: list[ptxas.Function], code_bytes: int, threads: int, dynamic: int
+    entry: ptxas.Function,
+    helpers: Sequence[ptxas.Function],
+    code_bytes: int,
+    bounds: Mapping[str, int | None],
+    dynamic: Mapping[str, int],
 ) -> Costs:
     assert entry.registers is not None
+    threads = _known(bounds, entry.name, "launch bound")
+    dynamic_bytes = _known(dynamic, entry.name, "dynamic shared memory")
+    shared_bytes = entry.static_shared_bytes + dynamic_bytes
     return Costs(
         kernel=entry.name,
         arch=entry.arch,
@@ -115,13 +118,10 @@ def _costs(
         spill_load_bytes=entry.spill_load_bytes + sum(h.spill_load_bytes for h in helpers),
         stack_bytes=entry.stack_bytes,
         static_shared_bytes=entry.static_shared_bytes,
-        dynamic_shared_bytes=dynamic,
+        dynamic_shared_bytes=dynamic_bytes,
         code_bytes=code_bytes,
         blocks_per_multiprocessor=limits.blocks_per_multiprocessor(
-            LIMITS[entry.arch],
-            registers=entry.registers,
-            threads=threads,
-            shared_bytes=entry.static_shared_bytes + dynamic,
+            LIMITS[entry.arch], registers=entry.registers, threads=threads, shared_bytes=shared_bytes
         ),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _ENTRY = re.compile(r"ptxas info\s+: Compiling entry function '(?P<name>[^']+)' for '(?P<arch>sm_\w+)'")
 _PROPERTIES = re.compile(r"ptxas info\s+: Function properties for (?P<name>\S+)")
@@ -83,17 +83,9 @@ def _finished(entry: str, stacks: dict[str, Function], used: re.Match[str]) -> I
     if entry not in stacks:
         raise PtxasError(f"a register line without its kernel's properties: {used.group(0).strip()}")
     shared = _SHARED.search(used["rest"])
-    for function in stacks.values():
-        if not function.is_entry:
-            yield function
-    own = stacks[entry]
-    yield Function(
-        name=own.name,
-        arch=own.arch,
-        is_entry=True,
-        stack_bytes=own.stack_bytes,
-        spill_store_bytes=own.spill_store_bytes,
-        spill_load_bytes=own.spill_load_bytes,
+    yield from (function for function in stacks.values() if not function.is_entry)
+    yield replace(
+        stacks[entry],
         registers=int(used["registers"]),
         static_shared_bytes=int(shared["bytes"]) if shared else 0,
     )

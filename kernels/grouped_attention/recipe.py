@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 from grouped_attention import identity, toolchain
 
@@ -56,30 +57,42 @@ def plan(
     source: Path, *, backend: str, arch: str, variant: str = "release", revision: str | None = None
 ) -> Plan:
     """Read the sources, ask the tools for their versions, compile nothing; BuildError when that fails."""
+    _check_target(backend, variant)
+    try:
+        sources, tools = identity.read_sources(source), toolchain.find()
+        versions = toolchain.versions(tools, backend)
+    except (identity.IdentityError, toolchain.ToolError, OSError) as error:
+        raise BuildError(str(error)) from error
+    named = _Named(
+        source_digest=identity.source_digest(sources),
+        backend=backend,
+        arch=arch,
+        variant=variant,
+        flags=_flags(variant),
+        toolchain=versions,
+    )
+    return Plan(
+        **named, sources=sources, tools=tools, digest=identity.build_digest(**named), revision=revision
+    )
+
+
+class _Named(TypedDict):
+    """What a build's digest is made of."""
+
+    source_digest: str
+    backend: str
+    arch: str
+    variant: str
+    flags: tuple[str, ...]
+    toolchain: Mapping[str, str]
+
+
+def _check_target(backend: str, variant: str) -> None:
     if backend not in BACKENDS or variant not in VARIANTS:
         raise BuildError(
             f"backend {backend!r} or variant {variant!r} unknown; "
             f"backends {', '.join(BACKENDS)}; variants {', '.join(VARIANTS)}"
         )
-    try:
-        sources = identity.read_sources(source)
-        tools = toolchain.find()
-        versions = toolchain.versions(tools, backend)
-    except (identity.IdentityError, toolchain.ToolError, OSError) as error:
-        raise BuildError(str(error)) from error
-    flags, digest_of_sources = _flags(variant), identity.source_digest(sources)
-    digest = identity.build_digest(
-        source_digest=digest_of_sources,
-        backend=backend,
-        arch=arch,
-        variant=variant,
-        flags=flags,
-        toolchain=versions,
-    )
-    return Plan(
-        sources=sources, source_digest=digest_of_sources, backend=backend, arch=arch, variant=variant,
-        flags=flags, tools=tools, toolchain=versions, digest=digest, revision=revision,
-    )  # fmt: skip
 
 
 def _flags(variant: str) -> tuple[str, ...]:
