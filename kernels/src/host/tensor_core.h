@@ -74,8 +74,10 @@ GROUPED_HD SpecialResult special_result(const u16* a, const u16* b, i32 length, 
   return SpecialResult{plus || minus, bits_float(plus ? 0x7F800000u : 0xFF800000u)};
 }
 
+constexpr i32 kNoExponent = -1000;  // of a group whose terms are all zero
+
 GROUPED_HD i32 largest_exponent(const u16* a, const u16* b, i32 length, Significand c) {
-  i32 largest = c.magnitude ? c.exponent : -1000;
+  i32 largest = c.magnitude ? c.exponent : kNoExponent;
   for (i32 i = 0; i < length; ++i) {
     if (half_is_zero(a[i]) || half_is_zero(b[i])) continue;
     const i32 exponent = unpack_half(a[i]).exponent + unpack_half(b[i]).exponent;
@@ -91,6 +93,7 @@ GROUPED_HD float group_product(const u16* a, const u16* b, float c) {
   if (special.found) return special.value;
   const Significand addend = unpack_float(c);
   const i32 largest = largest_exponent(a, b, length, addend);
+  if (largest == kNoExponent) return 0.0f;
   i64 sum = shift_truncating(addend.magnitude, addend.exponent - largest + fraction - 23);
   if (addend.negative) sum = -sum;
   for (i32 i = 0; i < length; ++i) {
