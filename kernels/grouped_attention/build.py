@@ -78,6 +78,9 @@ def _build_new(wanted: Plan, root: Path) -> Artifact:
         log = store_files.keep_log(root, wanted.digest, work / LOG_NAME, "failed")
         shutil.rmtree(work, ignore_errors=True)
         raise BuildError(f"building {wanted.stem} failed: {error}\n{store_files.tail(log)}", log) from error
+    except KeyboardInterrupt:
+        store_files.keep_interrupted_logs(root, wanted.digest)
+        raise
     finished.rename(root / wanted.digest)
     store_files.fsync(root)
     shutil.rmtree(work, ignore_errors=True)

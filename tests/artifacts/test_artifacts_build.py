@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -9,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -244,16 +245,30 @@ def test_two_builders_at_once_share_one_build(project: Path, store: Path) -> Non
     assert list((store / ".work").iterdir()) == []
 
 
-def test_killed_build_leaves_nothing_that_loads(project: Path, store: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def stuck(project: Path, store: Path, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """A builder that has linked its library and waits until the gate is removed."""
     gate = tmp_path / "gate"
     gate.touch()
     with (project / "CMakeLists.txt").open("a") as stream:
         wait = f"while test -e {gate}; do sleep 0.05; done"
         stream.write(f'add_custom_command(TARGET tiny POST_BUILD COMMAND sh -c "{wait}" VERBATIM)\n')
-    builder = spawn(project, store)
-    wait_for(lambda: any((store / ".work").glob("*/build/*.so")))
-    os.killpg(builder.pid, signal.SIGKILL)
+    with spawn(project, store) as builder:
+        wait_for(lambda: any((store / ".work").glob("*/build/*.so")))
+        yield builder, gate
+        gate.unlink(missing_ok=True)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(builder.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT])
+def test_killed_build_leaves_nothing_that_loads(
+    kill: signal.Signals, stuck: tuple[subprocess.Popen[str], Path], project: Path, store: Path
+) -> None:
+    builder, gate = stuck
+    os.killpg(builder.pid, kill)
     builder.communicate(timeout=60)
+    assert builder.returncode != 0
     assert names(store) == []
     gate.unlink()
     artifact = host(project, store)
@@ -261,6 +276,18 @@ def test_killed_build_leaves_nothing_that_loads(project: Path, store: Path, tmp_
     (log,) = (store / ".failed").glob("*interrupted*")
     assert "Linking" in log.read_text() or "Building" in log.read_text()
     assert list((store / ".work").iterdir()) == []
+
+
+def test_compilers_that_outlive_their_builder_do_no_harm(
+    stuck: tuple[subprocess.Popen[str], Path], project: Path, store: Path
+) -> None:
+    builder, gate = stuck
+    builder.kill()
+    builder.wait(timeout=60)
+    gate.unlink()
+    artifact = host(project, store)
+    assert names(store) == [artifact.directory.name]
+    assert host(project, store) == artifact
 
 
 def test_nothing_in_an_artifact_is_writable(project: Path, store: Path) -> None:
