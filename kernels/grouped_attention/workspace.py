@@ -113,7 +113,7 @@ def _allocate(key: Key, splits: int) -> Workspace:
 
 
 def _on_stream(key: Key) -> AbstractContextManager[object]:
-    if key.device.type != "cuda":
+    if key.stream == stream_handle(key.device):
         return nullcontext()
     stream = torch.cuda.ExternalStream(key.stream, device=key.device)  # type: ignore[no-untyped-call]
     return torch.cuda.stream(stream)
