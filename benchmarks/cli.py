@@ -1,4 +1,4 @@
-"""Command line: `python -m benchmarks static`."""
+"""Command line: `python -m benchmarks static | latency`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from benchmarks.latency import command as latency
 from benchmarks.static import command as static
 
 EXIT_USAGE, EXIT_ERROR = 2, 5
+VERBS = {"static": static.run, "latency": latency.run}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -17,6 +19,8 @@ def parser() -> argparse.ArgumentParser:
     verbs = top.add_subparsers(dest="verb", required=True)
     text = "registers, spills, shared memory and code size of the compiled kernels, against limits and base"
     static.add_options(verbs.add_parser("static", help=text, description=text))
+    text = "latency on a GPU beside a streaming read of the same bytes, cold L2"
+    latency.add_options(verbs.add_parser("latency", help=text, description=text))
     return top
 
 
@@ -27,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else EXIT_USAGE
     try:
-        return static.run(options)
+        return VERBS[options.verb](options)
     except OSError as error:
         print(f"machinery: {error}", file=sys.stderr)
         print(f"verdict: unknown (machinery: {error})")

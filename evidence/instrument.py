@@ -17,7 +17,8 @@ ALL = ("fixtures", "regression", "evidence", "benchmarks", "sanitizer")
 # What decides the numbers of a kind. A change elsewhere (the report, say) leaves its records fresh.
 PACKAGES = {
     "replay": ("fixtures", "regression"),
-    "static": ("benchmarks",),
+    "static": ("artifacts", "benchmarks", "kernels/grouped_attention"),
+    "latency": ("benchmarks",),
     "memcheck": ("fixtures", "sanitizer"),
 }
 
