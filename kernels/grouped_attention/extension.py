@@ -13,6 +13,7 @@ import torch
 from grouped_attention.workspace import Pool, Workspace, indexed, key_of, refuse_capture, stream_handle
 
 ATTENTION = "grouped_e4m3_fp32"
+_DEVICE_TYPES = {"host": "cpu", "cuda": "cuda"}
 _TENSORS = ("q", "k_cache", "v_cache", "block_table", "row_lens")
 
 
@@ -96,11 +97,13 @@ class Extension:
     ) -> Workspace:
         """The workspace of (device, stream, kind), the same one each time; None is the current stream.
 
-        ValueError for a kind or an instance that this library doesn't have.
+        ValueError for a kind, an instance or a device that this library doesn't have.
         """
         if (heads, head_dim) not in self.instances:
             raise ValueError(f"no instance ({heads}, {head_dim}); this library has {list(self.instances)}")
         device = indexed(device)
+        if device.type != _DEVICE_TYPES[self.backend]:
+            raise ValueError(f"this library runs on {_DEVICE_TYPES[self.backend]}, not on {device}")
         handle = stream_handle(device, stream)
         return self.pool.get(key_of(kind, heads=heads, head_dim=head_dim, device=device, stream=handle))
 

@@ -232,6 +232,8 @@ def test_refused_workspaces(library: ga.Extension, host: Callable[[str], ga.Exte
         library.workspace("e5m2", heads=3, head_dim=64, device="cpu")
     with pytest.raises(ValueError, match=r"no instance \(6, 64\)"):
         library.workspace(kind, heads=6, head_dim=64, device="cpu")
+    with pytest.raises(ValueError, match="this library runs on cpu, not on meta"):
+        library.workspace(kind, heads=3, head_dim=64, device="meta")
     wide = library.workspace(kind, heads=6, head_dim=256, device="cpu")
     other = host("sm_90").workspace(kind, heads=3, head_dim=64, device="cpu")
     for workspace in (wide, other):
