@@ -13,23 +13,18 @@ TIMEOUT_S = 60
 
 def run(root: Path, *arguments: str) -> bytes:
     """Output of one git command; ArtifactsError "no-git" without git or repository, else "git-failed"."""
-    if not is_repository(root):
-        raise ArtifactsError("no-git", f"{root} is not a git repository: pass --source and --base as folders")
+    obstacle = _obstacle(root)
+    if obstacle is not None:
+        raise ArtifactsError("no-git", f"{obstacle}: pass --source and --base as folders")
     done = _call(root, *arguments)
     if done.returncode != 0:
-        message = done.stderr.decode(errors="replace").strip()
-        raise ArtifactsError("git-failed", f"git {arguments[0]} failed: {message}")
+        raise ArtifactsError("git-failed", f"git {arguments[0]} failed: {_last_line(done.stderr)}")
     return done.stdout
 
 
 def is_repository(root: Path) -> bool:
     """True when `root` is the top of a repository that git can read."""
-    try:
-        done = _call(root, "rev-parse", "--show-toplevel")
-    except ArtifactsError:
-        return False
-    top = done.stdout.decode(errors="replace").strip()
-    return done.returncode == 0 and bool(top) and Path(top).resolve() == root.resolve()
+    return _obstacle(root) is None
 
 
 def commit(root: Path, revision: str) -> str | None:
@@ -72,6 +67,22 @@ def changes(root: Path) -> tuple[tuple[str, str], ...]:
     out = run(root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
     entries = [entry for entry in os.fsdecode(out).split("\0") if entry]
     return tuple((entry[:2], entry[3:]) for entry in entries)
+
+
+def _obstacle(root: Path) -> str | None:
+    """Why `root` can't be asked about as a repository, in git's own words where it has some."""
+    try:
+        done = _call(root, "rev-parse", "--show-toplevel")
+    except ArtifactsError as error:
+        return error.text
+    if done.returncode != 0:
+        return f"{root} is not a git repository that can be read ({_last_line(done.stderr)})"
+    top = Path(os.fsdecode(done.stdout).rstrip("\n"))
+    return None if top.resolve() == root.resolve() else f"{root} is only a folder of the repository {top}"
+
+
+def _last_line(text: bytes) -> str:
+    return (text.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
 
 
 def _call(root: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:

@@ -17,7 +17,8 @@ ALL = ("fixtures", "regression", "evidence", "benchmarks", "sanitizer")
 # What decides the numbers of a kind. A change elsewhere (the report, say) leaves its records fresh.
 PACKAGES = {
     "replay": ("fixtures", "regression"),
-    "static": ("artifacts", "benchmarks", "kernels/grouped_attention"),
+    "static": ("artifacts", "benchmarks/static", "kernels/grouped_attention"),
+    "latency": ("benchmarks/latency", "kernels/grouped_attention"),
     "latency": ("benchmarks",),
     "memcheck": ("fixtures", "sanitizer"),
 }

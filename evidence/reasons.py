@@ -145,6 +145,7 @@ _STATIC: Mapping[str, tuple[str, str]] = {
         "The compiler's output isn't understood.",
         "Was the compiler changed? Adapt the parser.",
     ),
+    "measured": ("A time was taken, and compared with no base.", "Nothing to do: it admits nothing."),
     "kernel-vanished": ("A kernel of the base is not in the candidate.", "Check that nothing was dropped."),
 }
 
