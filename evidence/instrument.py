@@ -19,7 +19,6 @@ PACKAGES = {
     "replay": ("fixtures", "regression"),
     "static": ("artifacts", "benchmarks/static", "kernels/grouped_attention"),
     "latency": ("benchmarks/latency", "kernels/grouped_attention"),
-    "latency": ("benchmarks",),
     "memcheck": ("fixtures", "sanitizer"),
 }
 
