@@ -65,7 +65,7 @@ class Pool:
                     "a workspace",
                     "call ext.workspace(...) before the capture and pass it as workspace=",
                 )
-                if self.prepare is not None:
+                if self.prepare is not None and key.device.type == "cuda":
                     self.prepare(key.device.index)
                 self._held[key] = _allocate(key, self.splits)
             return self._held[key]

@@ -20,9 +20,10 @@ Host = Callable[[str], ga.Extension]
 
 FOREIGN = """
 #include <tvm/ffi/function.h>
-static std::string describe() {
-  return R"({"backend": "host", "arch": "sm_70", "splits": 80, "instances": [[3, 64]]})";
-}
+#ifndef ABOUT
+#define ABOUT R"({"backend": "host", "arch": "sm_70", "splits": 80, "instances": [[3, 64]]})"
+#endif
+static std::string describe() { return ABOUT; }
 static void nothing() {}
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(describe, describe);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(grouped_e4m3_fp32, nothing);
@@ -90,6 +91,11 @@ def test_stale_libraries_are_refused(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match=r"precision_version 2, .*rebuild"):
         ga.load(compile_foreign(tmp_path, "-DVERSION=2"))
     assert ga.load(compile_foreign(tmp_path, "-DVERSION=3")).precision_version == 3
+
+
+def test_a_library_that_describes_itself_wrongly_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match=r"describe\(\) gave '{}' .*rebuild"):
+        ga.load(compile_foreign(tmp_path, "-DVERSION=4", '-DABOUT="{}"'))
 
 
 def test_missing_and_unknown(tmp_path: Path, host: Host) -> None:

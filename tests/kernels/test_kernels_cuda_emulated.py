@@ -1,0 +1,101 @@
+"""The CUDA kernels' own sources on an emulated GPU, against the host backend: the same bits everywhere.
+
+This is what a machine without a GPU can say about them: the schedule, the fragment layouts of each
+architecture's tensor-core instruction, page look-ups, masks, the order of every operation, and that copies
+are waited for.
+"""
+
+import shutil
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import emulated_kernels
+import pytest
+import random_calls
+import torch
+from emulated_kernels import Emulator
+from random_calls import Problem
+
+import grouped_attention as ga
+
+ARCHITECTURES = (70, 80, 90)
+INSTANCES = ((6, 256), (3, 64))
+Host = Callable[[str], ga.Extension]
+
+
+@pytest.fixture(scope="session")
+def emulators(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Emulator]:
+    return cache(lambda arch: emulated_kernels.build(arch, tmp_path_factory.mktemp(f"simt-{arch}")))
+
+
+def differences(emulator: Emulator, host: ga.Extension, problem: Problem, *, reverse: bool) -> dict[str, int]:
+    acc, max_sum = emulator.partials(problem, reverse=reverse)
+    expected_acc, expected_max_sum = host.grouped_e4m3_fp32_partials(*problem.tensors, **problem.scales)
+    out = emulator.attention(problem, reverse=not reverse)
+    expected_out = host.grouped_e4m3_fp32(*problem.tensors, **problem.scales)
+    return {
+        "max and sum": count(max_sum, expected_max_sum),
+        "numerators": count(acc, expected_acc),
+        "output": count(out, expected_out),
+    }
+
+
+def count(found: torch.Tensor, expected: torch.Tensor) -> int:
+    """Elements whose bits differ."""
+    integers = torch.int16 if found.dtype == torch.float16 else torch.int32
+    return int((found.view(integers) != expected.view(integers)).sum())
+
+
+SAME = {"max and sum": 0, "numerators": 0, "output": 0}
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(("heads", "dim"), INSTANCES)
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_random_calls_give_the_host_backends_bits(
+    emulators: Callable[[int], Emulator], host: Host, arch: int, heads: int, dim: int, seed: int
+) -> None:
+    problem = random_calls.draw(seed, heads=heads, dim=dim, longest=350)
+    found = differences(emulators(arch), host(f"sm_{arch}"), problem, reverse=seed % 2 == 1)
+    assert found == SAME, problem.label
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_several_chunks_a_split(emulators: Callable[[int], Emulator], host: Host, arch: int) -> None:
+    # Long enough for the ring of buffers to come round: six chunks and more in each split of sm_70.
+    problem = random_calls.draw(1007, heads=3, dim=64, longest=60_000, pages=(848,))
+    assert int(problem.row_lens.max()) > 80 * 6 * 64, problem.label
+    assert differences(emulators(arch), host(f"sm_{arch}"), problem, reverse=False) == SAME, problem.label
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_shared_memory_fits_the_architecture(emulators: Callable[[int], Emulator], arch: int) -> None:
+    limit_bytes = {70: 96, 80: 163, 90: 227}[arch] * 1024
+    used = {
+        emulators(arch).shared_bytes(heads, dim, rows) for heads, dim in INSTANCES for rows in range(2, 9)
+    }
+    assert 0 < max(used) <= limit_bytes
+
+
+# What must not go unseen: a file, a line of it, what it becomes.
+FAULTS = {
+    "residual values twice": ("values.cuh", "right.high[at]", "right.low[at]"),
+    "a barrier too few": ("split.cuh", "loader.wait();\n    __syncthreads();", "loader.wait();"),
+    "one copy too few waited for": ("loader_async.cuh", "copies<kAhead - 1>", "copies<kAhead>"),
+    "rows of another fragment": ("mma_m8n8k4.cuh", "8 * ((lane >> 2) & 1)", "8 * ((lane >> 3) & 1)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_planted_fault_shows(host: Host, tmp_path: Path, name: str) -> None:
+    file, line, becomes = FAULTS[name]
+    arch = 70 if file == "mma_m8n8k4.cuh" else 90
+    kernels = shutil.copytree(emulated_kernels.KERNELS, tmp_path / "kernels")
+    source = kernels / "src" / "cuda" / file
+    assert source.read_text().count(line) == 1
+    source.write_text(source.read_text().replace(line, becomes))
+    emulator = emulated_kernels.build(arch, tmp_path, kernels=kernels)
+    problem = random_calls.draw(1, heads=6, dim=256, longest=350)
+    found = [differences(emulator, host(f"sm_{arch}"), problem, reverse=reverse) for reverse in (False, True)]
+    assert any(each != SAME for each in found)
