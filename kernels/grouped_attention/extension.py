@@ -102,12 +102,19 @@ class Extension:
         if (heads, head_dim) not in self.instances:
             raise ValueError(f"no instance ({heads}, {head_dim}); this library has {list(self.instances)}")
         device = indexed(device)
-        if device.type != _DEVICE_TYPES[self.backend]:
-            raise ValueError(f"this library runs on {_DEVICE_TYPES[self.backend]}, not on {device}")
+        self._check_device(device)
         handle = stream_handle(device, stream)
         return self.pool.get(key_of(kind, heads=heads, head_dim=head_dim, device=device, stream=handle))
 
+    def _check_device(self, device: torch.device) -> None:
+        expected = _DEVICE_TYPES[self.backend]
+        if device.type != expected:
+            raise ValueError(
+                f"this library runs on {expected}, not on {device}: move the tensors, or load the other backend"
+            )
+
     def _default_workspace(self, q: torch.Tensor) -> Workspace:
+        self._check_device(q.device)
         heads, head_dim = _instance(q, self.instances)
         # Two threads may interleave their launches on one stream, so a stream alone doesn't separate them.
         key = key_of(

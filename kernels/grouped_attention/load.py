@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -16,11 +17,23 @@ from grouped_attention.extension import ATTENTION, Extension
 from grouped_attention.manifest import Manifest
 from grouped_attention.workspace import Pool
 
+BACKENDS = ("host", "cuda")
+ARCHITECTURES = ("sm_70", "sm_80", "sm_90")
 OLDEST_PRECISION_VERSION = 3
 # The architecture that the kernel was made for: the model that runs where nothing else is asked for.
 DEFAULT_HOST_ARCH = "sm_70"
 _REQUIRED = ("precision_version", "describe", ATTENTION, f"{ATTENTION}_partials")
 _OPTIONAL = ("prepare", "tensor_core_dot", "set_num_threads", "cpu_implementation")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _About:
+    """What a library's describe() says."""
+
+    backend: str
+    arch: str
+    splits: int
+    instances: tuple[tuple[int, int], ...]
 
 
 def load(
@@ -36,7 +49,7 @@ def load(
         return _checked(_open(Path(path)), backend, arch)
     backend = backend or _best_backend()
     arch = arch or (_gpu_arch() if backend == "cuda" else DEFAULT_HOST_ARCH)
-    if backend not in ("host", "cuda") or arch not in ("sm_70", "sm_80", "sm_90"):
+    if backend not in BACKENDS or arch not in ARCHITECTURES:
         raise ValueError(f"no library for {backend!r}, {arch!r}: host or cuda; sm_70, sm_80 or sm_90")
     return _checked(_open(_find(backend, arch)), backend, arch)
 
@@ -85,19 +98,19 @@ def _open(path: Path) -> Extension:
     functions = {name: module.get_function(name) for name in (*_REQUIRED, *_OPTIONAL) if _has(module, name)}
     if missing := [name for name in _REQUIRED if name not in functions]:
         raise RuntimeError(f"{path}: does not export {', '.join(missing)}: rebuild it")
-    about = json.loads(str(functions["describe"]()))
+    about = _about(path, str(functions["describe"]()))
     _check_manifest(path, known, about, version)
     return Extension(
         library=path,
-        backend=about["backend"],
-        arch=about["arch"],
+        backend=about.backend,
+        arch=about.arch,
         precision_version=version,
-        splits=about["splits"],
-        instances=tuple((heads, head_dim) for heads, head_dim in about["instances"]),
+        splits=about.splits,
+        instances=about.instances,
         sha256=known.sha256 if known else manifest.sha256_file(path),
         code_digest=known.code_digest if known else None,
         functions=MappingProxyType(functions),
-        pool=Pool(splits=about["splits"], prepare=functions.get("prepare")),
+        pool=Pool(splits=about.splits, prepare=functions.get("prepare")),
     )
 
 
@@ -115,11 +128,27 @@ def _precision_version(path: Path, module: Any) -> int:
     return version
 
 
-def _check_manifest(path: Path, known: Manifest | None, about: dict[str, Any], version: int) -> None:
+def _about(path: Path, text: str) -> _About:
+    try:
+        said = json.loads(text)
+        about = _About(
+            backend=str(said["backend"]),
+            arch=str(said["arch"]),
+            splits=int(said["splits"]),
+            instances=tuple((int(heads), int(head_dim)) for heads, head_dim in said["instances"]),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise RuntimeError(f"{path}: describe() gave {text[:200]!r} ({error!r}): rebuild it") from error
+    if about.backend not in BACKENDS:
+        raise RuntimeError(f"{path}: is for {about.backend!r}, this package runs {' and '.join(BACKENDS)}")
+    return about
+
+
+def _check_manifest(path: Path, known: Manifest | None, about: _About, version: int) -> None:
     if known is None:
         return
     said = (known.backend, known.arch, known.precision_version)
-    found = (about["backend"], about["arch"], version)
+    found = (about.backend, about.arch, version)
     if said != found:
         raise RuntimeError(f"{path}: is {found}, its manifest says {said}: rebuild it")
 
