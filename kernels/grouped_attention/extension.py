@@ -110,7 +110,7 @@ class Extension:
         expected = _DEVICE_TYPES[self.backend]
         if device.type != expected:
             raise ValueError(
-                f"this library runs on {expected}, not on {device}: move the tensors, or load the other backend"
+                f"this library runs on {expected}, not on {device}: move the tensors or load another backend"
             )
 
     def _default_workspace(self, q: torch.Tensor) -> Workspace:
