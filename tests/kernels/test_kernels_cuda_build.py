@@ -1,4 +1,4 @@
-"""The build of the CUDA kernels: cubins of every architecture without a GPU, their costs, the same bytes anywhere."""
+"""The build of the CUDA kernels: cubins without a GPU, what they cost, and the same bytes in any folder."""
 
 import importlib.util
 import re
