@@ -115,6 +115,10 @@ _REPLAY: Mapping[str, tuple[str, str]] = {
         "regression replay --accept REASON writes one.",
     ),
     "no-golden-partials": ("There are no golden partials.", "regression replay --accept REASON writes them."),
+    "kernel-failed": (
+        "The kernel raised on inputs that it must take, or returned partials of the wrong shape.",
+        "Read its message; regression replay --groups GROUP repeats it.",
+    ),
     "nothing-replayed": ("No group was replayed.", "Choose --groups core or all."),
     "fixture-damaged": ("A stored input or golden doesn't match its hash.", "git checkout -- fixtures."),
     "no-target": ("What should be replayed can't be had.", "Read the message."),

@@ -34,6 +34,7 @@ def test_the_real_kernel_is_admitted_with_a_record(command, artifact: Path, tmp_
 def test_a_callable_with_the_same_bits_is_admitted(command, callables: str) -> None:
     done = command("replay", "--backend", "host", "--callable", f"{callables}:honest", *CHOSEN)
     assert (done.code, done.verdict.count("partials unchecked in 2")) == (0, 1)
+    assert not done.json["selection"]["partials"]
 
 
 def test_a_flipped_golden_bit_is_rejected_and_shown(
