@@ -121,7 +121,7 @@ def _keep(
 ) -> None:
     selection: dict[str, Any] = {
         "groups": _selection(options),
-        "partials": not options.no_partials,
+        "partials": not options.no_partials and chosen.partials is not None,
     }
     made = recording.make(chosen, results, judgement, selection=selection, start=start)
     path = recording.keep(made, options.json)
