@@ -178,6 +178,8 @@ def _ask_ninja(wanted: Plan, work: Path, subtool: str) -> str:
 
 
 def _precision_version(library: Path, work: Path) -> int | None:
+    if b"precision_version" not in library.read_bytes():
+        return None  # it exports no such function: no need to load it
     # In a process of its own: a library that was just compiled may crash whoever loads it.
     script = "import sys, tvm_ffi; print(int(tvm_ffi.load_module(sys.argv[1]).precision_version()))"
     done = subprocess.run(
