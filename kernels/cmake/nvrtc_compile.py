@@ -12,7 +12,6 @@ import contextlib
 import ctypes
 import os
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from importlib import util
 from pathlib import Path
@@ -151,9 +150,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _replace(path: Path, data: bytes) -> None:
     # A build that is stopped half-way must not leave a half-written file that looks up to date.
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        file.write(data)
-    Path(file.name).replace(path)
+    part = path.with_name(f"{path.name}.part")
+    part.write_bytes(data)
+    part.replace(path)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
