@@ -13,13 +13,12 @@ from pathlib import Path
 from evidence import places
 
 VERSION = "0.1.0"
-ALL = ("fixtures", "regression", "evidence", "benchmarks", "sanitizer")
+ALL = ("fixtures", "regression", "evidence", "benchmarks")
 # What decides the numbers of a kind. A change elsewhere (the report, say) leaves its records fresh.
 PACKAGES = {
     "replay": ("fixtures", "regression"),
     "static": ("artifacts", "benchmarks/static", "kernels/grouped_attention"),
     "latency": ("benchmarks/latency", "kernels/grouped_attention"),
-    "memcheck": ("fixtures", "sanitizer"),
 }
 
 

@@ -76,15 +76,6 @@ POLICY = (
         command=f"python -m regression replay --backend cuda --arch {GPU_ARCHITECTURE} --groups all"
         " --artifact CANDIDATE",
     ),
-    Requirement(
-        kind="memcheck",
-        backend="cuda",
-        arch=GPU_ARCHITECTURE,
-        selection={"cases": "core"},
-        on_gpu=True,
-        only_if_cuda_differs=True,
-        command=f"python -m sanitizer memcheck --backend cuda --arch {GPU_ARCHITECTURE} --artifact CANDIDATE",
-    ),
 )
 
 
