@@ -92,6 +92,9 @@ def _failures(target: Target) -> Iterator[None]:
     """What a target raises is its failure, except running out of memory, which is the machine's."""
     try:
         yield
+        if target.device == "cuda":
+            # A launch returns before it fails.
+            torch.cuda.synchronize()
     except (MemoryError, torch.OutOfMemoryError, KernelError):
         raise
     except Exception as error:

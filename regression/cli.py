@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from regression import command, judge
+from regression import command, judge, recording
 from regression.judge import Judgement
 from regression.target import ARCHITECTURES
 
@@ -53,11 +53,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = parser().parse_args(arguments)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else judge.EXIT_CODES["usage"]
+    _forget(options.json)
     judgement = _run(options)
+    _state(options.json, judgement)
     for line in judgement.details():
         print(line)
     print(judgement.line(), flush=True)
     return judgement.exit_code
+
+
+def _forget(path: Path | None) -> None:
+    """What an earlier run left there must not be taken for this run's."""
+    if path is not None:
+        path.unlink(missing_ok=True)
+
+
+def _state(path: Path | None, judgement: Judgement) -> None:
+    """Write the bare verdict where the command had nothing more to write."""
+    if path is not None and not path.exists():
+        reasons = [{"code": reason.code, "text": reason.text} for reason in judgement.reasons]
+        recording.write_json(path, {"outcome": judge.OUTCOMES.get(judgement.word), "reasons": reasons})
 
 
 def _run(options: argparse.Namespace) -> Judgement:

@@ -80,7 +80,10 @@ def _accept(options: argparse.Namespace, chosen: Target, console: Console) -> Ju
 def _locate(options: argparse.Namespace, chosen: Target, console: Console) -> Judgement:
     finding = locate.find(options.locate, chosen, against=options.against)
     console.print(locate_report.text(finding), markup=False)
-    return locate_report.judgement(finding)
+    judgement = locate_report.judgement(finding)
+    if options.json is not None:
+        recording.write_json(options.json, locate_report.as_json(finding, judgement))
+    return judgement
 
 
 def _groups(options: argparse.Namespace) -> tuple[Group, ...]:

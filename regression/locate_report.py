@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from regression.judge import Judgement, Reason, unknown
+from dataclasses import asdict
+from typing import Any
+
+from regression.judge import OUTCOMES, Judgement, Reason, unknown
 from regression.locate import Finding
 from regression.quantities import MEANING, Divergence
 
@@ -34,6 +37,22 @@ def place(finding: Finding) -> str:
         split, row = finding.digests.first_split, finding.digests.first_row
         return f"split {split} {_tokens(finding, split)}, row {row}; no reference for head and quantity"
     return "combine: all partials agree, the output does not"
+
+
+def as_json(finding: Finding, judgement: Judgement) -> dict[str, Any]:
+    """The finding as plain values."""
+    reference = finding.reference
+    return {
+        "outcome": OUTCOMES[judgement.word],
+        "reasons": [asdict(reason) for reason in judgement.reasons],
+        "group": finding.group.id,
+        "arch": finding.arch,
+        "digests": None if finding.digests is None else asdict(finding.digests),
+        "places": [list(place) for place in finding.places],
+        "reference": None if reference is None else {"label": reference.label, "trusted": reference.trusted},
+        "divergence": None if finding.divergence is None else asdict(finding.divergence),
+        "output": None if finding.output is None else asdict(finding.output),
+    }
 
 
 def _divergence_place(finding: Finding, found: Divergence) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -59,6 +60,11 @@ def keep(made: Record, copy: Path | None) -> Path:
     """Append the record to the store, and write the same text to `copy` if given."""
     path = store.append(made)
     if copy is not None:
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_text(record.dumps(made), encoding="utf-8")
+        write_json(copy, json.loads(record.dumps(made)))
     return path
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write an object, making its folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value, indent=1, sort_keys=True) + "\n", encoding="utf-8")

@@ -48,9 +48,12 @@ class Clock:
 def replay(
     groups: Sequence[Group], target: Target, read_golden: ReadGolden, *, check_partials: bool
 ) -> Iterator[Play]:
-    """Play each group, in order."""
+    """Play each group, in order. KernelError names the group at which the target failed."""
     for group in groups:
-        yield play(group, target, read_golden(group.id), check_partials=check_partials)
+        try:
+            yield play(group, target, read_golden(group.id), check_partials=check_partials)
+        except call.KernelError as error:
+            raise call.KernelError(f"group {group.id}: {error}") from error
 
 
 def play(group: Group, target: Target, stored: Golden | None, *, check_partials: bool) -> Play:

@@ -64,7 +64,6 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
     def run(*arguments: object) -> Done:
         path = tmp_path / "results.json"
-        path.unlink(missing_ok=True)
         code = cli.main([*map(str, arguments), "--json", str(path)])
         content = json.loads(path.read_text()) if path.exists() else None
         return Done(code=code, lines=capsys.readouterr().out.splitlines(), json=content)

@@ -33,6 +33,9 @@ def test_stored_values_name_head_and_quantity(
     assert f"located: {quantity} of split 0 (tokens 0…" in done.verdict
     assert "row 1, head 2" in done.verdict
     assert ("dimension 5" in done.verdict) == (quantity == "numerator")
+    assert done.json["outcome"] == "fail"
+    assert done.json["places"] == [[0, 1]]
+    assert (done.json["divergence"]["quantity"], done.json["divergence"]["head"]) == (quantity, 2)
 
 
 def test_an_output_that_differs_alone_is_the_combine(

@@ -126,7 +126,7 @@ def test_all_changed_inputs_are_named(command, callables: str) -> None:
 @pytest.mark.usefixtures("goldens")
 def test_a_library_of_another_architecture_is_not_compared(command, artifact: Path) -> None:
     done = command("replay", "--artifact", artifact, "--arch", "sm_90", *CHOSEN)
-    assert (done.code, done.json) == (4, None)
+    assert (done.code, done.json["outcome"], "results" in done.json) == (4, "unknown", False)
     assert "no-target" in done.verdict
 
 
@@ -167,7 +167,7 @@ def test_a_damaged_fixture_is_the_machinerys_failure(
 @pytest.mark.parametrize("selection", ["", "6x256-8k-99", "core,nothing"])
 def test_a_selection_of_nothing_is_a_usage_error(command, artifact: Path, selection: str) -> None:
     done = command("replay", "--artifact", artifact, "--groups", selection)
-    assert (done.code, done.json) == (2, None)
+    assert (done.code, done.json["outcome"], "results" in done.json) == (2, None, False)
     assert done.verdict.startswith("verdict: unknown (usage: ")
 
 
@@ -198,3 +198,17 @@ def test_an_unforeseen_error_is_never_a_rejection(
     done = command("replay", "--artifact", artifact, *CHOSEN)
     assert done.code == 5
     assert done.verdict == "verdict: unknown (machinery: ZeroDivisionError: unforeseen)"
+
+
+def test_the_results_of_an_earlier_run_are_not_left_standing(command, artifact: Path, tmp_path: Path) -> None:
+    (tmp_path / "results.json").write_text('{"outcome": "pass"}')
+    done = command("replay", "--artifact", artifact, "--groups", "nothing")
+    assert done.json == {"outcome": None, "reasons": done.json["reasons"]}
+    assert done.json["reasons"][0]["code"] == "usage"
+
+
+@pytest.mark.usefixtures("goldens")
+def test_a_failing_kernel_is_named_with_its_group(command, callables: str) -> None:
+    done = command("replay", "--backend", "host", "--callable", f"{callables}:broken", *CHOSEN)
+    assert "kernel-failed: group 6x256-8k-01: " in done.verdict
+    assert "no kernel image" in done.verdict
