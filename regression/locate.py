@@ -7,17 +7,16 @@ from pathlib import Path
 
 import numpy as np
 
-from fixtures import inputs as fixture_inputs
-from fixtures.golden import Golden, digest_partials
+from fixtures.golden import Golden
 from fixtures.groups import Group
-from regression import bits, call, references, schedule, stored
+from regression import bits, references, schedule, stored
 from regression.bits import Difference
 from regression.partials import difference
-from regression.quantities import Divergence, Partials, diverge
-from regression.references import Reference
+from regression.quantities import Divergence, diverge
+from regression.references import Reference, Run
 from regression.results import PartialDifference
 from regression.selection import select_one
-from regression.target import Target, TargetError
+from regression.target import Target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,31 +57,34 @@ def find(group_id: str, target: Target, *, against: Path | None) -> Finding:
     """Replay one group and compare it quantity by quantity with a reference.
 
     The reference is `against`, else the golden's stored partials, else a build with its digests.
-    TargetError when the target has no debug operation, FixtureError when there is no such group.
+    TargetError when the target has no debug operation, SelectionError when there is no such group.
     """
     group = select_one(group_id)
     golden = stored.reader(target.arch)(group.id)
-    inputs = fixture_inputs.materialise(group, device=target.device)
-    if target.partials is None:
-        raise TargetError(f"{target.label} has no debug operation: only outputs can be compared, not located")
-    out = call.attend(target, inputs, watch_caches=False).out
-    acc, max_sum = call.partials(target, inputs)
-    got = Partials(acc=acc.numpy(), max_sum=max_sum.numpy())
-    reference = references.choose(group, target, golden, against=against)
-    expected = golden.out if golden is not None else None if reference is None else reference.out
-    digests = digest_partials(acc, max_sum)
+    run = references.run(group, target)
+    return compare(group, target.arch, run, golden, references.choose(group, target, golden, against=against))
+
+
+def compare(group: Group, arch: str, run: Run, golden: Golden | None, reference: Reference | None) -> Finding:
+    """A run against the golden's output and digests, and against the reference's partials."""
     return Finding(
         group=group,
-        arch=target.arch,
-        splits=acc.shape[0],
+        arch=arch,
+        splits=run.digests.shape[0],
         has_golden=golden is not None,
-        digests=None if golden is None else difference(golden.digests, digests),
-        places=() if golden is None else _places(golden, digests),
+        digests=None if golden is None else difference(golden.digests, run.digests),
+        places=() if golden is None else _places(golden, run),
         reference=reference,
-        divergence=None if reference is None else diverge(reference.partials, got),
-        output=None if expected is None else bits.first_difference(expected.numpy(), out.numpy()),
+        divergence=None if reference is None else diverge(reference.run.partials, run.partials),
+        output=_output(run, golden, reference),
     )
 
 
-def _places(golden: Golden, digests: bits.Array) -> tuple[tuple[int, int], ...]:
-    return tuple((int(s), int(r)) for s, r in np.argwhere(golden.digests != digests))
+def _places(golden: Golden, run: Run) -> tuple[tuple[int, int], ...]:
+    return tuple((int(s), int(r)) for s, r in np.argwhere(golden.digests != run.digests))
+
+
+def _output(run: Run, golden: Golden | None, reference: Reference | None) -> Difference | None:
+    if golden is not None:
+        return bits.first_difference(golden.out.numpy(), run.out.numpy())
+    return None if reference is None else bits.first_difference(reference.run.out.numpy(), run.out.numpy())

@@ -19,44 +19,55 @@ from regression.target import Target, TargetError, base_build, built, from_path,
 
 
 @dataclass(frozen=True, kw_only=True)
+class Run:
+    """What one target makes of one group: out fp16 [R, H, D], partials and their digests uint64 [S, R]."""
+
+    out: Tensor
+    partials: Partials
+    digests: Array
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reference:
-    """One run. `trusted` when its digests are the golden's; None when there is no golden to ask."""
+    """A run to compare with. `trusted` when its digests are the golden's; None without a golden."""
 
     label: str
-    partials: Partials
-    out: Tensor
+    run: Run
     trusted: bool | None
+
+
+def run(group: Group, target: Target) -> Run:
+    """Run a group through a target. TargetError when that has no debug operation."""
+    if target.partials is None:
+        raise TargetError(f"{target.label} has no debug operation: outputs can be compared, but not located")
+    inputs = fixture_inputs.materialise(group, device=target.device)
+    acc, max_sum = call.partials(target, inputs)
+    return Run(
+        out=call.attend(target, inputs, watch_caches=False).out,
+        partials=Partials(acc=acc.numpy(), max_sum=max_sum.numpy()),
+        digests=digest_partials(acc, max_sum),
+    )
 
 
 def choose(group: Group, target: Target, golden: Golden | None, *, against: Path | None) -> Reference | None:
     """`against` if given; else the first source that is the golden bit for bit, else the first that runs."""
     if against is not None:
-        return run(group, from_path(against, arch=target.arch), golden)
+        return _reference(group, from_path(against, arch=target.arch), golden)
     if golden is not None and golden.acc is not None and golden.max_sum is not None:
         return _from_values(golden, target, group)
     return _first_trusted(group, target, golden)
 
 
-def run(group: Group, source: Target, golden: Golden | None) -> Reference:
-    """A reference by running another target. TargetError when that has no debug operation."""
-    if source.partials is None:
-        raise TargetError(f"{source.label} has no debug operation: it cannot be a reference")
-    inputs = fixture_inputs.materialise(group, device=source.device)
-    acc, max_sum = call.partials(source, inputs)
-    return Reference(
-        label=source.label,
-        partials=Partials(acc=acc.numpy(), max_sum=max_sum.numpy()),
-        out=call.attend(source, inputs, watch_caches=False).out,
-        trusted=None
-        if golden is None
-        else bool(np.array_equal(golden.digests, digest_partials(acc, max_sum))),
-    )
+def _reference(group: Group, source: Target, golden: Golden | None) -> Reference:
+    found = run(group, source)
+    trusted = None if golden is None else bool(np.array_equal(golden.digests, found.digests))
+    return Reference(label=source.label, run=found, trusted=trusted)
 
 
 def _first_trusted(group: Group, target: Target, golden: Golden | None) -> Reference | None:
     fallback = None
     for source in _sources(target):
-        reference = run(group, source, golden)
+        reference = _reference(group, source, golden)
         if reference.trusted:
             return reference
         fallback = fallback or reference
@@ -87,7 +98,8 @@ def _from_values(golden: Golden, target: Target, group: Group) -> Reference:
     max_sum = _padded(golden.max_sum.numpy(), splits, 0.0)
     max_sum[golden.acc.shape[0] :, ..., 0] = -np.inf
     label = f"stored partials of the golden {group.id} for {target.arch}"
-    return Reference(label=label, partials=Partials(acc=acc, max_sum=max_sum), out=golden.out, trusted=True)
+    kept = Run(out=golden.out, partials=Partials(acc=acc, max_sum=max_sum), digests=golden.digests)
+    return Reference(label=label, run=kept, trusted=True)
 
 
 def _padded(values: Array, splits: int, fill: float) -> Array:
