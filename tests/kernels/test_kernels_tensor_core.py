@@ -18,7 +18,7 @@ def bits(x: np.ndarray) -> np.ndarray:
 
 
 def vectors(device: str) -> dict[str, np.ndarray]:
-    with np.load(VECTORS / f"{device}_fp16_fp32.npz") as file:
+    with np.load(VECTORS / f"{device}_fp16_fp32.npz", allow_pickle=False) as file:
         return {
             "a": file["a"].view(np.float16),
             "b": file["b"].view(np.float16),
@@ -39,6 +39,23 @@ def test_equals_silicon(arch: str) -> None:
     v = vectors(DEVICES[arch])
     assert v["a"].shape == (4000, GROUPS[arch])
     assert np.count_nonzero(bits(ga.tensor_core.dot(v["a"], v["b"], v["c"], arch)) != v["d"]) == 0
+
+
+FAMILIES = (
+    "normal", "subnormal", "query x key, c = 0", "probability x value", "residual x value/2048", "cancellation",
+    "wide exponents", "sparse zeros", "all zero", "overflow", "infinity", "nan",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_equals_our_own_recording_of_an_h200(family: str) -> None:
+    v = vectors("H200_families")
+    with np.load(VECTORS / "H200_families_fp16_fp32.npz", allow_pickle=False) as file:
+        assert tuple(file["families"]) == FAMILIES
+        chosen = file["family"] == FAMILIES.index(family)
+    assert np.count_nonzero(chosen) == 416
+    found = ga.tensor_core.dot(v["a"][chosen], v["b"][chosen], v["c"][chosen], "sm_90")
+    assert np.count_nonzero(bits(found) != v["d"][chosen]) == 0
 
 
 @pytest.mark.parametrize(("model", "device"), [("sm_70", "A100"), ("sm_80", "H200"), ("sm_70", "H200")])
