@@ -98,11 +98,27 @@ def rich_table(results: Sequence[GroupResult], *, title: str) -> Table:
     return table
 
 
+RENEWAL_HEADINGS = (
+    "instance",
+    "context",
+    "groups",
+    "disagree",
+    "worst L2",
+    "budget",
+    "improved/worsened/tied",
+)
+
+
 def markdown(results: Sequence[GroupResult]) -> str:
-    """The same as a Markdown table."""
-    rows = [cells(row) for row in summarise(results)] + [cells(total(results), label="all")]
-    lines = [HEADINGS, ("---",) * len(HEADINGS), *rows]
+    """What a renewal of goldens changed, as a Markdown table."""
+    rows = [_renewal(row) for row in summarise(results)] + [_renewal(total(results), label="all")]
+    lines = [RENEWAL_HEADINGS, ("---",) * len(RENEWAL_HEADINGS), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def _renewal(row: Row, *, label: str | None = None) -> tuple[str, ...]:
+    instance, context, _bits, _partials, *rest = cells(row, label=label)
+    return (instance, context, str(row.groups), *rest)
 
 
 def _was(row: Row) -> str:
