@@ -50,6 +50,49 @@ def nan_in_keys(call: Call) -> Call:
     return call.but(k=k)
 
 
+def scored(scores: torch.Tensor, v: torch.Tensor) -> Call:
+    """A call with keys `scores` [T, 2] in the dimensions that q looks at; v are codes [T, 64]."""
+    q = torch.zeros(2, 3, 64)
+    q[..., :2] = torch.tensor([1.0, 2.0**-13])
+    tokens = len(v)
+    k = torch.zeros(1, 64, 1, 64)
+    k[0, :tokens, 0, :2] = scores
+    values = torch.zeros((1, 64, 1, 64), dtype=torch.uint8)
+    values[0, :tokens, 0] = v
+    return Call(
+        q=q.half(),
+        k=k.to(torch.float8_e4m3fn).view(torch.uint8),
+        v=values,
+        table=torch.zeros(1, 1, dtype=torch.int32),
+        lens=lengths(tokens, tokens),
+        softmax_scale=1.0,
+    )
+
+
+def subnormal_residuals() -> Call:
+    """Only residuals times subnormal V / 2048 are left: tokens 1 and 2 cancel, of 3 and 4 the high halves do.
+
+    They are of two sizes, so that the clamp of V's exponent decides which bits are cut.
+    """
+    scores = torch.tensor([[0.0, 0], [-0.375, 0], [-0.375, 0], [-7.0, 0], [-7.0, 1]])
+    large, small = (1 + torch.arange(64).div(step, rounding_mode="floor") % 7 for step in (1, 7))
+    zero = torch.zeros_like(large)
+    v = torch.stack([zero, large, large + 0x80, small, small + 0x80]).to(torch.uint8)
+    return scored(scores, v)
+
+
+def clamped_rescale() -> Call:
+    """One tile of large values, then one without values but scores higher by 104."""
+    scores = torch.zeros(64, 2)
+    scores[32:, 0] = 104
+    v = torch.zeros((64, 64), dtype=torch.uint8)
+    v[:32] = 0x7E
+    return scored(scores, v)
+
+
+CALLS["subnormal residuals"] = subnormal_residuals()
+CALLS["clamped rescale"] = clamped_rescale()
+CALLS["vanishing scores"] = plain(rows=2, tokens=90).but(q=plain(rows=2).q * 0.01, softmax_scale=1e-45)
 CALLS["nan in v"] = nan_in_values(CALLS["ragged"])
 CALLS["nan in k"] = nan_in_keys(CALLS["uneven splits"])
 
@@ -99,6 +142,15 @@ def test_an_unknown_implementation_is_refused(
     monkeypatch.setenv("GROUPED_ATTENTION_CPU", "sparc")
     with pytest.raises(RuntimeError, match="GROUPED_ATTENTION_CPU=sparc can't be used: choose"):
         attend(ga.load(copy), plain())
+
+
+def test_the_made_up_calls_do_what_they_say(ext: ga.Extension) -> None:
+    acc, _ = (x.view(torch.float32) for x in partials(ext, CALLS["subnormal residuals"]))
+    assert ((acc[0] != 0) & (acc[0].abs() < 2.0**-22)).all(), "the high halves cancel"
+    acc, state = (x.view(torch.float32) for x in partials(ext, CALLS["clamped rescale"]))
+    assert acc[0].max() == acc[0].min() == np.float32(448 * 32) * exponential(np.float32([-80]))[0]
+    _, state = partials(ext, CALLS["vanishing scores"])
+    assert (state[0, ..., 0] == 0).all(), "a maximum of +0, not -0"
 
 
 def test_models_differ_between_architectures(host: Callable[[str], ga.Extension]) -> None:
