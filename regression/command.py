@@ -79,7 +79,7 @@ def _accept(options: argparse.Namespace, chosen: Target, console: Console) -> Ju
 
 def _locate(options: argparse.Namespace, chosen: Target, console: Console) -> Judgement:
     finding = locate.find(options.locate, chosen, against=options.against)
-    console.print(locate_report.text(finding), markup=False)
+    console.print(locate_report.text(finding), markup=False, soft_wrap=True)
     judgement = locate_report.judgement(finding)
     if options.json is not None:
         recording.write_json(options.json, locate_report.as_json(finding, judgement))
@@ -111,7 +111,7 @@ def report(plays: Sequence[Play], console: Console) -> None:
     results = [play.result for play in plays]
     console.print(table.rich_table(results, title="bits against goldens, values against FP64"))
     for line in table.complaints(results):
-        console.print(line, markup=False)
+        console.print(line, markup=False, soft_wrap=True)
 
 
 def _keep(

@@ -110,7 +110,7 @@ def _values(finding: Finding) -> list[str]:
     return [
         f"differing elements: {counts}",
         f"first: {_divergence_place(finding, found)}",
-        f"  {found.difference.text().replace('golden', 'reference')}; at most {found.ulps} ulp anywhere",
+        f"  {found.difference.text().replace('golden', 'reference')}, {found.ulps} ulp apart",
         f"  suspect {MEANING[found.quantity]}",
     ]
 

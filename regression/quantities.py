@@ -36,7 +36,7 @@ class Partials:
 class Divergence:
     """Where two runs part. `dimension` is None for maxima and sums.
 
-    `counts` are differing elements per quantity. `ulps` is the largest distance in the first one.
+    `counts` are differing elements per quantity. `ulps` is how far the two values are apart.
     """
 
     quantity: str
@@ -73,7 +73,7 @@ def _at(
         head=head,
         dimension=local.index[0] if name == "numerator" else None,
         difference=local,
-        ulps=int(bits.ulps(reference.quantity(name), got.quantity(name)).max()),
+        ulps=int(bits.ulps(ours, theirs)[local.index]),
         counts=counts,
     )
 

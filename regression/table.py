@@ -127,8 +127,17 @@ def _was(row: Row) -> str:
     return "" if old is None or old == row.disagreements else f"{old} → "
 
 
+SHOWN_LINES = 24
+
+
 def complaints(results: Sequence[GroupResult]) -> list[str]:
-    """For each group whose output or partials differ: where first, and both values."""
+    """For each group whose output or partials differ: where first, and both values. The first few groups."""
+    lines = _differences(results)
+    hidden = len(lines) - SHOWN_LINES
+    return lines[:SHOWN_LINES] + ([f"… and {hidden} more lines: --json has all"] if hidden > 0 else [])
+
+
+def _differences(results: Sequence[GroupResult]) -> list[str]:
     lines = []
     for group in results:
         if group.first is not None:

@@ -9,7 +9,7 @@ import pytest
 
 from fixtures import cases, faults
 from grouped_attention.build import build, default_store
-from regression import contract, judge
+from regression import contract, judge, locate
 from regression.replay import play
 from regression.selection import select_one
 from regression.target import Target, from_path
@@ -20,12 +20,15 @@ GROUP = "6x256-8k-10"
 
 @dataclass(frozen=True, kw_only=True)
 class Control:
-    """Where one fault shows: the case whose gate it breaks, and the partials' error that it is known for."""
+    """Where one fault shows: the case whose gate it breaks, the partials' error that it is known for, and the
+    first quantity that it changes.
+    """
 
     fault: str
     arch: str
     case: str
     error: tuple[float, float] = (0.0, 1.0)
+    quantity: str = "numerator"
 
     @property
     def id(self) -> str:
@@ -37,8 +40,8 @@ CONTROLS = (
     Control(fault="carried-accumulator", arch="sm_90", case="biased-v-256k-3x64", error=(6e-6, 1.2e-5)),
     Control(fault="half-probabilities", arch="sm_70", case="q-offset-4-6x256"),
     Control(fault="unscaled-residual", arch="sm_70", case="small-residual-one-3x64", error=(2.2e-5, 2.4e-5)),
-    Control(fault="normalised-partials", arch="sm_70", case="midpoint-128k-3x64"),
-    Control(fault="normalised-partials", arch="sm_90", case="midpoint-160k-3x64"),
+    Control(fault="normalised-partials", arch="sm_70", case="midpoint-128k-3x64", quantity="max"),
+    Control(fault="normalised-partials", arch="sm_90", case="midpoint-160k-3x64", quantity="max"),
 )
 
 
@@ -86,6 +89,15 @@ def test_a_replay_catches_it(pair: Pair) -> None:
     for kernel, word in ((pair.sound, "admitted"), (pair.faulty, "rejected")):
         result = play(group, kernel, golden, check_partials=True).result
         assert judge.judge([result], scope="control").word == word
+
+
+def test_locate_names_the_quantity_that_it_changes(pair: Pair) -> None:
+    finding = locate.find(GROUP, pair.faulty, against=pair.sound.extension.library)
+    assert finding.reference is not None
+    assert finding.reference.trusted
+    assert finding.divergence is not None
+    assert (finding.divergence.quantity, finding.divergence.split) == (pair.control.quantity, 0)
+    assert {row for split, row in finding.places if split == 0} == set(range(finding.group.rows))
 
 
 def test_half_probabilities_are_over_the_budget_on_real_inputs(pair: Pair) -> None:
