@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from fixtures.inputs import Inputs
+from grouped_attention.workspace import stream_handle
 from regression import poison
 from regression.target import OP, Target
 
@@ -58,17 +59,39 @@ def attend(target: Target, inputs: Inputs, *, watch_caches: bool, poisoned_works
 
 
 def partials(target: Target, inputs: Inputs) -> tuple[Tensor, Tensor]:
-    """The debug operation's fp32 [S, R, H, D] and [S, R, H, 2] on the CPU. The target must have one."""
+    """The debug operation's fp32 [S, R, H, D] and [S, R, H, 2] on the CPU. The target must have one.
+
+    A library writes into poisoned buffers; what a callable returns is taken as it is. KernelError when
+    elements were left unwritten or a shape is wrong.
+    """
     if target.partials is None:
         raise ValueError(f"{target.label} has no debug operation")
     with _failures(target):
-        acc, max_sum = target.partials(*tensors(inputs), **scales(inputs))
-        rows, heads, head_dim = inputs.q.shape
-        if acc.shape[1:] != (rows, heads, head_dim) or max_sum.shape != (acc.shape[0], rows, heads, 2):
-            raise KernelError(
-                f"{target.label}: partials of shapes {tuple(acc.shape)} and {tuple(max_sum.shape)}"
-            )
-        return acc.cpu(), max_sum.cpu()
+        if target.extension is None:
+            acc, max_sum = target.partials(*tensors(inputs), **scales(inputs))
+        else:
+            acc, max_sum = _poisoned_partials(target.extension, inputs)
+        return _checked(acc.cpu(), max_sum.cpu(), inputs)
+
+
+def _poisoned_partials(extension: Any, inputs: Inputs) -> tuple[Tensor, Tensor]:
+    rows, heads, head_dim = inputs.q.shape
+    device = inputs.q.device
+    acc = poison.state((extension.splits, rows, heads, head_dim), device)
+    max_sum = poison.state((extension.splits, rows, heads, 2), device)
+    debug = extension.functions[f"{OP}_partials"]
+    debug(*tensors(inputs), acc, max_sum, *scales(inputs).values(), stream_handle(device))
+    return acc, max_sum
+
+
+def _checked(acc: Tensor, max_sum: Tensor, inputs: Inputs) -> tuple[Tensor, Tensor]:
+    rows, heads, head_dim = inputs.q.shape
+    if acc.shape[1:] != (rows, heads, head_dim) or max_sum.shape != (acc.shape[0], rows, heads, 2):
+        raise KernelError(f"partials have shapes {tuple(acc.shape)} and {tuple(max_sum.shape)}")
+    left = poison.unwritten_state(acc) + poison.unwritten_state(max_sum)
+    if left:
+        raise KernelError(f"{left} elements of the partials were never written")
+    return acc, max_sum
 
 
 def tensors(inputs: Inputs) -> tuple[Tensor, ...]:
@@ -77,7 +100,7 @@ def tensors(inputs: Inputs) -> tuple[Tensor, ...]:
 
 
 def scales(inputs: Inputs) -> dict[str, float]:
-    """Its scales."""
+    """Its scales, in the operation's order."""
     return {name: getattr(inputs, name) for name in ("softmax_scale", "k_scale", "v_scale")}
 
 

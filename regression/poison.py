@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import torch
 
-# A NaN that no kernel stores: the contract's only NaN is 0x7FFF.
+# NaNs that no kernel stores: the contract's only ones are 0x7FFF and 0x7FFFFFFF.
 PATTERN = 0x7E5A
+STATE_PATTERN = 0x7FBADBAD
 GUARD_ELEMENTS = 64
 
 
@@ -35,6 +36,16 @@ def output(shape: tuple[int, ...], device: torch.device | str) -> Poisoned:
     raw = torch.full((elements + 2 * GUARD_ELEMENTS,), PATTERN, dtype=torch.int16, device=device)
     buffer = raw.view(torch.float16)
     return Poisoned(buffer=buffer, out=buffer[GUARD_ELEMENTS:-GUARD_ELEMENTS].view(shape))
+
+
+def state(shape: tuple[int, ...], device: torch.device | str) -> torch.Tensor:
+    """A contiguous fp32 tensor full of poison, for partials."""
+    return torch.full(shape, STATE_PATTERN, dtype=torch.int32, device=device).view(torch.float32)
+
+
+def unwritten_state(tensor: torch.Tensor) -> int:
+    """Elements of an fp32 tensor that still hold the poison."""
+    return int((tensor.view(torch.int32) == STATE_PATTERN).sum())
 
 
 def fill(tensors: tuple[torch.Tensor, ...]) -> None:

@@ -32,6 +32,13 @@ def test_a_write_before_or_after_the_output_is_seen() -> None:
     assert output.strayed() == 2
 
 
+def test_partials_are_unwritten_until_they_are_written() -> None:
+    tensor = poison.state((2, 3), "cpu")
+    assert poison.unwritten_state(tensor) == 6
+    tensor[0] = float("nan")
+    assert poison.unwritten_state(tensor) == 3
+
+
 def test_fill_overwrites_every_byte() -> None:
     tensor = torch.zeros(3, 5)
     poison.fill((tensor,))

@@ -13,6 +13,10 @@ from evidence import store
 from fixtures import integrity
 from fixtures.errors import FixtureError
 from fixtures.golden import Golden
+from fixtures.inputs import materialise
+from regression import call, poison
+from regression.selection import select_one
+from regression.target import OP, from_path
 
 SMALL = ("3x64-8k-00", "6x256-8k-01")
 CHOSEN = ("--groups", ",".join(SMALL))
@@ -212,3 +216,19 @@ def test_a_failing_kernel_is_named_with_its_group(command, callables: str) -> No
     done = command("replay", "--backend", "host", "--callable", f"{callables}:broken", *CHOSEN)
     assert "kernel-failed: group 6x256-8k-01: " in done.verdict
     assert "no kernel image" in done.verdict
+
+
+def test_partials_left_unwritten_are_seen(artifact: Path) -> None:
+    kernel = from_path(artifact)
+    name = f"{OP}_partials"
+
+    def forgetful(*arguments: object) -> None:
+        kernel.extension.functions[name](*arguments)
+        arguments[5].view(torch.int32)[-1, 0, 0, 0] = poison.STATE_PATTERN
+
+    extension = dataclasses.replace(
+        kernel.extension, functions={**kernel.extension.functions, name: forgetful}
+    )
+    inputs = materialise(select_one(SMALL[0]))
+    with pytest.raises(call.KernelError, match="1 elements of the partials were never written"):
+        call.partials(dataclasses.replace(kernel, extension=extension), inputs)
