@@ -82,10 +82,13 @@ def premerge(session: nox.Session) -> None:
 def _measurements(sides: dict[str, Path]) -> list[list[str]]:
     """Return the commands of a premerge: one replay per distinct host binary, static costs of sm_70."""
     candidate, base = _artifacts(sides["candidate"]), _artifacts(sides["base"])
-    hosts = {
-        folder: None for found in (candidate, base) for (kind, _), folder in found.items() if kind == "host"
-    }
-    commands = [["regression", "replay", "--artifact", folder, "--groups", "all"] for folder in hosts]
+    # The base is a control: core is enough for it, and a binary that both sides share is replayed once.
+    groups = {folder: "core" for (kind, _), folder in base.items() if kind == "host"}
+    groups |= {folder: "all" for (kind, _), folder in candidate.items() if kind == "host"}
+    commands = [
+        ["regression", "replay", "--artifact", folder, "--groups", selection]
+        for folder, selection in groups.items()
+    ]
     static = ("cuda", "sm_70")
     if static in candidate:
         against = ["--base", base[static]] if static in base else []
