@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from fixtures.golden import Golden
 from fixtures.groups import Group
-from regression import bits, references, schedule, stored
+from regression import bits, narrow, references, schedule, stored
 from regression.bits import Difference
+from regression.narrow import Place
 from regression.partials import difference
 from regression.quantities import Divergence, diverge
 from regression.references import Reference, Run
@@ -25,6 +26,7 @@ class Finding:
 
     `digests` is None when all agree or there is no golden. `places` are the differing (split, row) pairs.
     `output` is the first element that differs from the golden or, without one, from the reference's output.
+    `token` is the first token whose arrival makes the divergent split and row differ, where that is known.
     """
 
     group: Group
@@ -36,6 +38,7 @@ class Finding:
     reference: Reference | None
     divergence: Divergence | None
     output: Difference | None
+    token: int | None = None
 
     @property
     def differs(self) -> bool:
@@ -62,7 +65,19 @@ def find(group_id: str, target: Target, *, against: Path | None) -> Finding:
     group = select_one(group_id)
     golden = stored.reader(target.arch)(group.id)
     run = references.run(group, target)
-    return compare(group, target.arch, run, golden, references.choose(group, target, golden, against=against))
+    reference = references.choose(group, target, golden, against=against)
+    finding = compare(group, target.arch, run, golden, reference)
+    return replace(finding, token=_token(finding, target))
+
+
+def _token(finding: Finding, target: Target) -> int | None:
+    """Narrow a divergence down to a token, when the reference can be run again."""
+    found, reference = finding.divergence, finding.reference
+    if found is None or reference is None or reference.source is None:
+        return None
+    span, length = finding.tokens(found.split), finding.group.row_lens[found.row]
+    place = Place(split=found.split, row=found.row, first=span.first, end=min(span.end, length))
+    return narrow.first_token(finding.group, target, reference.source, place) if length > span.first else None
 
 
 def compare(group: Group, arch: str, run: Run, golden: Golden | None, reference: Reference | None) -> Finding:

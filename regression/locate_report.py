@@ -8,6 +8,7 @@ from typing import Any
 from regression.judge import OUTCOMES, Judgement, Reason, unknown
 from regression.locate import Finding
 from regression.quantities import MEANING, Divergence
+from regression.schedule import TILE_TOKENS
 
 SHOWN_SPLITS = 12
 
@@ -51,6 +52,7 @@ def as_json(finding: Finding, judgement: Judgement) -> dict[str, Any]:
         "places": [list(place) for place in finding.places],
         "reference": None if reference is None else {"label": reference.label, "trusted": reference.trusted},
         "divergence": None if finding.divergence is None else asdict(finding.divergence),
+        "token": finding.token,
         "output": None if finding.output is None else asdict(finding.output),
     }
 
@@ -111,8 +113,16 @@ def _values(finding: Finding) -> list[str]:
         f"differing elements: {counts}",
         f"first: {_divergence_place(finding, found)}",
         f"  {found.difference.text().replace('golden', 'reference')}, {found.ulps} ulp apart",
+        _token(finding),
         f"  suspect {MEANING[found.quantity]}",
     ]
+
+
+def _token(finding: Finding) -> str:
+    if finding.token is None:
+        return ""
+    tile = finding.token // TILE_TOKENS
+    return f"  it differs from token {finding.token} on (tile {tile}): a prefix that ends before it agrees"
 
 
 def _same(finding: Finding) -> str:

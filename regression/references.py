@@ -29,11 +29,15 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Reference:
-    """A run to compare with. `trusted` when its digests are the golden's; None without a golden."""
+    """A run to compare with. `trusted` when its digests are the golden's; None without a golden.
+
+    `source` is what ran, None for stored values.
+    """
 
     label: str
     run: Run
     trusted: bool | None
+    source: Target | None
 
 
 def run(group: Group, target: Target) -> Run:
@@ -61,7 +65,7 @@ def choose(group: Group, target: Target, golden: Golden | None, *, against: Path
 def _reference(group: Group, source: Target, golden: Golden | None) -> Reference:
     found = run(group, source)
     trusted = None if golden is None else bool(np.array_equal(golden.digests, found.digests))
-    return Reference(label=source.label, run=found, trusted=trusted)
+    return Reference(label=source.label, run=found, trusted=trusted, source=source)
 
 
 def _first_trusted(group: Group, target: Target, golden: Golden | None) -> Reference | None:
@@ -99,7 +103,7 @@ def _from_values(golden: Golden, target: Target, group: Group) -> Reference:
     max_sum[golden.acc.shape[0] :, ..., 0] = -np.inf
     label = f"stored partials of the golden {group.id} for {target.arch}"
     kept = Run(out=golden.out, partials=Partials(acc=acc, max_sum=max_sum), digests=golden.digests)
-    return Reference(label=label, run=kept, trusted=True)
+    return Reference(label=label, run=kept, trusted=True, source=None)
 
 
 def _padded(values: Array, splits: int, fill: float) -> Array:

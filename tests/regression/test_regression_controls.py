@@ -20,8 +20,8 @@ GROUP = "6x256-8k-10"
 
 @dataclass(frozen=True, kw_only=True)
 class Control:
-    """Where one fault shows: the case whose gate it breaks, the partials' error that it is known for, and the
-    first quantity that it changes.
+    """Where one fault shows: the case whose gate it breaks, the partials' error that it is known for, the
+    first quantity that it changes, and the token where it begins, if that follows from the fault alone.
     """
 
     fault: str
@@ -29,6 +29,7 @@ class Control:
     case: str
     error: tuple[float, float] = (0.0, 1.0)
     quantity: str = "numerator"
+    token: int | None = None
 
     @property
     def id(self) -> str:
@@ -36,12 +37,16 @@ class Control:
 
 
 CONTROLS = (
-    Control(fault="carried-accumulator", arch="sm_70", case="biased-v-128k-3x64", error=(1.5e-5, 4e-5)),
-    Control(fault="carried-accumulator", arch="sm_90", case="biased-v-256k-3x64", error=(6e-6, 1.2e-5)),
+    Control(
+        fault="carried-accumulator", arch="sm_70", case="biased-v-128k-3x64", error=(1.5e-5, 4e-5), token=32
+    ),
+    Control(
+        fault="carried-accumulator", arch="sm_90", case="biased-v-256k-3x64", error=(6e-6, 1.2e-5), token=32
+    ),
     Control(fault="half-probabilities", arch="sm_70", case="q-offset-4-6x256"),
     Control(fault="unscaled-residual", arch="sm_70", case="small-residual-one-3x64", error=(2.2e-5, 2.4e-5)),
-    Control(fault="normalised-partials", arch="sm_70", case="midpoint-128k-3x64", quantity="max"),
-    Control(fault="normalised-partials", arch="sm_90", case="midpoint-160k-3x64", quantity="max"),
+    Control(fault="normalised-partials", arch="sm_70", case="midpoint-128k-3x64", quantity="max", token=1),
+    Control(fault="normalised-partials", arch="sm_90", case="midpoint-160k-3x64", quantity="max", token=1),
 )
 
 
@@ -97,6 +102,8 @@ def test_locate_names_the_quantity_that_it_changes(pair: Pair) -> None:
     assert finding.reference.trusted
     assert finding.divergence is not None
     assert (finding.divergence.quantity, finding.divergence.split) == (pair.control.quantity, 0)
+    assert finding.token is not None
+    assert pair.control.token in (None, finding.token)
     assert {row for split, row in finding.places if split == 0} == set(range(finding.group.rows))
 
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from fixtures.golden import Golden
-from regression import references
-from regression.target import TargetError
+from regression import locate, locate_report, references
+from regression.target import OP, TargetError, from_path
 
 VALUED, WIDE = "3x64-8k-00", "6x256-8k-01"
 
@@ -79,6 +79,7 @@ def test_a_callable_with_wrong_partials_is_located_against_the_kernel(
     assert done.code == 1
     assert "located: numerator of split 0" in done.verdict
     assert "row 1, head 2, dimension 3" in done.verdict
+    assert done.json["token"] == 0
 
 
 def test_with_neither_golden_nor_reference_it_is_unknown(
@@ -124,3 +125,22 @@ def without_values(golden: Golden) -> Golden:
     digests = golden.digests.copy()
     digests[0, 1] ^= np.uint64(1)
     return dataclasses.replace(golden, acc=None, max_sum=None, digests=digests)
+
+
+def test_the_token_where_a_difference_begins_is_found(artifact: Path) -> None:
+    """A kernel whose row 1 goes wrong once its prefix holds more than 29 tokens."""
+    kernel = from_path(artifact)
+    name = f"{OP}_partials"
+
+    def late(*arguments: object) -> None:
+        kernel.extension.functions[name](*arguments)
+        lens, acc = arguments[4], arguments[5]
+        if int(lens[1]) > 29:
+            acc[0, 1, 2, 3] += 1
+
+    extension = dataclasses.replace(kernel.extension, functions={**kernel.extension.functions, name: late})
+    faulty = dataclasses.replace(kernel, extension=extension)
+    finding = locate.find(WIDE, faulty, against=artifact)
+    assert finding.token == 29
+    text = locate_report.text(finding)
+    assert "from token 29 on (tile 0)" in text
