@@ -66,7 +66,7 @@ def _replay(options: argparse.Namespace, chosen: Target, console: Console) -> Ju
     except KernelError as failure:
         judgement = judge.failed("kernel-failed", str(failure))
     _keep(options, chosen, results, judgement, start, console)
-    return judgement
+    return judge.claimed(judgement, _dirty(chosen))
 
 
 def _accept(options: argparse.Namespace, chosen: Target, console: Console) -> Judgement:
@@ -80,10 +80,14 @@ def _accept(options: argparse.Namespace, chosen: Target, console: Console) -> Ju
 def _locate(options: argparse.Namespace, chosen: Target, console: Console) -> Judgement:
     finding = locate.find(options.locate, chosen, against=options.against)
     console.print(locate_report.text(finding), markup=False, soft_wrap=True)
-    judgement = locate_report.judgement(finding)
+    judgement = judge.claimed(locate_report.judgement(finding), _dirty(chosen))
     if options.json is not None:
         recording.write_json(options.json, locate_report.as_json(finding, judgement))
     return judgement
+
+
+def _dirty(chosen: Target) -> tuple[str, ...]:
+    return () if chosen.side is None else chosen.side.dirty
 
 
 def _groups(options: argparse.Namespace) -> tuple[Group, ...]:

@@ -9,7 +9,13 @@ from regression.results import GroupResult
 
 EXIT_CODES = {"admitted": 0, "rejected": 1, "usage": 2, "undecided": 3, "unknown": 4, "error": 5}
 # The words of evidence records.
-OUTCOMES = {"admitted": "pass", "rejected": "fail", "unknown": "unknown", "error": "error"}
+OUTCOMES = {
+    "admitted": "pass",
+    "undecided": "pass",
+    "rejected": "fail",
+    "unknown": "unknown",
+    "error": "error",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +28,7 @@ class Reason:
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement:
-    """`word` is admitted, rejected, unknown, usage or error; the first reason stands in the last line."""
+    """`word` is a key of EXIT_CODES; the first reason stands in the last line."""
 
     word: str
     reasons: tuple[Reason, ...]
@@ -34,7 +40,7 @@ class Judgement:
 
     def line(self) -> str:
         """The last line of every command. What could not be judged is unknown to whoever reads it."""
-        shown = self.word if self.word in ("admitted", "rejected") else "unknown"
+        shown = self.word if self.word in ("admitted", "rejected", "undecided") else "unknown"
         text = self.reasons[0].text.splitlines() or [""]
         return f"verdict: {shown} ({self.reasons[0].code}: {text[0]})"
 
@@ -72,6 +78,17 @@ def judge(results: Sequence[GroupResult], *, scope: str) -> Judgement:
     if gaps:
         return Judgement(word="unknown", reasons=gaps)
     return Judgement(word="admitted", reasons=(Reason(code="same-bits", text=_praise(results, scope)),))
+
+
+def claimed(judgement: Judgement, dirty: Sequence[str]) -> Judgement:
+    """What may be said when the files `dirty` differ from the commit: measured, never admitted."""
+    if judgement.word != "admitted" or not dirty:
+        return judgement
+    others = f" and {len(dirty) - 1} more" if len(dirty) > 1 else ""
+    text = (
+        f"{judgement.reasons[0].text}, but {dirty[0]}{others} differ from the commit: commit, and run again"
+    )
+    return Judgement(word="undecided", reasons=(Reason(code="dirty-tree", text=text),))
 
 
 def unknown(code: str, text: str) -> Judgement:

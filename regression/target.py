@@ -148,7 +148,7 @@ def _subject(binary: Binary, side: Side) -> Subject:
         code_digest=binary.code_digest,
         source_digest=binary.source_digest,
         revision=side.revision,
-        dirty=bool(side.dirty) if binary.code_digest else None,
+        dirty=True if side.dirty else None if side.revision is None else False,
         toolchain=dict(binary.toolchain),
     )
 

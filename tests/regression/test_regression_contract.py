@@ -15,7 +15,7 @@ from regression import contract
 from regression.target import Target, from_callable
 
 # Two seconds each, and they show what the shorter or smaller ones show.
-HEAVY = ("biased-v-256k-6x256",)
+HEAVY = ("biased-v-256k-6x256", "midpoint-160k-6x256")
 NAMES = tuple(name for name in cases.names() if name not in HEAVY)
 
 

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import torch
 
+from artifacts import Side
 from evidence import store
 from fixtures import integrity
 from fixtures.errors import FixtureError
 from fixtures.golden import Golden
 from fixtures.inputs import materialise
-from regression import call, poison
+from regression import call, poison, target
 from regression.selection import select_one
 from regression.target import OP, from_path
 
@@ -232,3 +233,22 @@ def test_partials_left_unwritten_are_seen(artifact: Path) -> None:
     inputs = materialise(select_one(SMALL[0]))
     with pytest.raises(call.KernelError, match="1 elements of the partials were never written"):
         call.partials(dataclasses.replace(kernel, extension=extension), inputs)
+
+
+@pytest.mark.parametrize("bits", ["same", "other"])
+def test_a_dirty_tree_is_measured_but_never_admitted(
+    command, artifact: Path, goldens: dict[str, Golden], monkeypatch: pytest.MonkeyPatch, bits: str
+) -> None:
+    clean = from_path(artifact)
+    dirty = Side(origin="worktree", dirty=("kernels/src/host/run.cc", "noxfile.py"))
+    monkeypatch.setattr(target, "built", lambda *_: dataclasses.replace(clean, side=dirty))
+    if bits == "other":
+        changed = goldens[SMALL[0]].digests + np.uint64(1)
+        goldens[SMALL[0]] = dataclasses.replace(goldens[SMALL[0]], digests=changed)
+    done = command("replay", "--backend", "host", *CHOSEN)
+    if bits == "same":
+        assert (done.code, done.json["outcome"]) == (3, "pass")
+        assert done.verdict.startswith("verdict: undecided (dirty-tree: ")
+        assert "kernels/src/host/run.cc and 1 more differ" in done.verdict
+    else:
+        assert (done.code, done.json["outcome"]) == (1, "fail")
