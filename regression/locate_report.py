@@ -93,6 +93,8 @@ def _splits(finding: Finding) -> list[str]:
 
 
 def _reference(finding: Finding) -> str:
+    if finding.reference is None and finding.has_golden and not finding.differs:
+        return ""
     if finding.reference is None:
         return "reference: none to compare values with; name one with --against LIBRARY_OR_ARTIFACT"
     trusted = {

@@ -16,8 +16,11 @@ from regression.target import OP, TargetError, from_path
 VALUED, WIDE = "3x64-8k-00", "6x256-8k-01"
 
 
-def test_nothing_to_locate_is_admitted(command, artifact: Path, goldens: dict[str, Golden]) -> None:
+def test_nothing_to_locate_is_admitted_without_any_reference(
+    command, artifact: Path, goldens: dict[str, Golden], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert goldens[VALUED].acc is not None
+    monkeypatch.setattr(references, "choose", None)
     done = command("replay", "--artifact", artifact, "--locate", VALUED)
     assert done.code == 0
     assert "every digest and every output bit is the golden's" in done.verdict
