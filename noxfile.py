@@ -117,6 +117,12 @@ def replay(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none", default=False)
+def abba(session: nox.Session) -> None:
+    """Time candidate against base: `-- --base … [--contexts …] [--budget 10s] [--plot PATH]`."""
+    module(session, python(session, "run", "plot"), "benchmarks", "abba", *session.posargs)
+
+
+@nox.session(venv_backend="none", default=False)
 def tests(session: nox.Session) -> None:
     """Run the tests of the suite itself."""
     module(session, python(session, "run", "test"), "pytest", *session.posargs)

@@ -1,4 +1,4 @@
-"""Command line: `python -m benchmarks static | latency`."""
+"""Command line: `python -m benchmarks static | latency | abba`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from benchmarks.abba import command as abba
 from benchmarks.latency import command as latency
 from benchmarks.static import command as static
 
 EXIT_USAGE, EXIT_ERROR = 2, 5
-VERBS = {"static": static.run, "latency": latency.run}
+VERBS = {"static": static.run, "latency": latency.run, "abba": abba.run}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -21,6 +22,8 @@ def parser() -> argparse.ArgumentParser:
     static.add_options(verbs.add_parser("static", help=text, description=text))
     text = "latency on a GPU beside a streaming read of the same bytes, cold L2"
     latency.add_options(verbs.add_parser("latency", help=text, description=text))
+    text = "candidate against base in time: randomised ABBA blocks, a verdict with a stated error rate"
+    abba.add_options(verbs.add_parser("abba", help=text, description=text))
     return top
 
 

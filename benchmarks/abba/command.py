@@ -1,0 +1,265 @@
+"""`python -m benchmarks abba`: is the candidate slower than the base?"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from artifacts import ArtifactsError
+from benchmarks.abba import engine, outcome, plot, recording, subjects, table
+from benchmarks.abba.decision import Rule, Verdict
+from benchmarks.abba.outcome import EXIT_CODES, Result
+from benchmarks.abba.recording import Took
+from benchmarks.abba.sampling import BASE, CANDIDATE, Bench
+from benchmarks.abba.subjects import Contender
+from benchmarks.latency.problem import Shape
+from evidence import record, store
+from grouped_attention.load import DEFAULT_HOST_ARCH, arch_of_gpu
+
+CONTEXTS = {"cuda": (8192, 65536, 131072, 262144), "host": (256,)}
+HOST_THREADS = 1  # neighbours disturb one thread less than many
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sides:
+    """Both contenders, and the backend and architecture that they run on."""
+
+    base: Contender
+    candidate: Contender
+    backend: str
+    arch: str
+
+
+def run(options: argparse.Namespace) -> int:
+    """Find both sides, measure the family, print, keep the record, end with the verdict's line."""
+    try:
+        sides = resolve(options)
+    except ArtifactsError as error:
+        return _end(Verdict(word="unknown", code=error.code, text=error.text))
+    if subjects.identical(sides.base, sides.candidate) and not options.aa:
+        return _end(_identical(sides))
+    shapes = family(options, sides.backend)
+    started, tick = datetime.now(UTC), time.perf_counter()
+    rule = rule_of(options, len(shapes))
+    results = measure(sides, shapes, rule, options)
+    verdict = outcome.conclude(results, is_host=sides.backend == "host")
+    took = Took(started=started, seconds=time.perf_counter() - tick)
+    _keep(sides, results, verdict, rule, took, options)
+    return _end(_clean(verdict, sides))
+
+
+def resolve(options: argparse.Namespace) -> Sides:
+    """Both sides, loaded; ArtifactsError says what can't be had."""
+    backend = _backend(options)
+    arch = options.arch or _arch(backend)
+    chosen = {"backend": backend, "arch": arch}
+    candidate = subjects.candidate(options.candidate, **chosen)
+    base = subjects.base(options.base, candidate, **chosen)
+    return Sides(base=base, candidate=candidate, **chosen)
+
+
+def measure(sides: Sides, shapes: Sequence[Shape], rule: Rule, options: argparse.Namespace) -> list[Result]:
+    """Each shape in turn; what one leaves of the budget is the next ones'."""
+    source, results = random.Random(options.seed), []
+    end = time.perf_counter() + options.budget
+    for at, shape in enumerate(shapes):
+        made = bench(sides, shape, source, hot=options.l2 == "hot")
+        share = max(0.0, end - time.perf_counter()) / (len(shapes) - at)
+        found = engine.compare(made, rule, budget_s=share, source=source)
+        results.append(Result(shape=shape, comparison=found))
+    return results
+
+
+def bench(sides: Sides, shape: Shape, source: random.Random, *, hot: bool) -> Bench:
+    """The machine with both sides on it; chance decides whose memory is allocated first."""
+    pairs = [(BASE, sides.base), (CANDIDATE, sides.candidate)]
+    source.shuffle(pairs)
+    named = dict(pairs)
+    if sides.backend == "host":
+        from benchmarks.abba.host import HostBench
+
+        torch.set_num_threads(HOST_THREADS)
+        return HostBench(named, shape, hot=hot)
+    from benchmarks.abba.cuda import CudaBench
+
+    return CudaBench(named, shape, hot=hot)
+
+
+def family(options: argparse.Namespace, backend: str) -> list[Shape]:
+    """All contexts, rows and pages."""
+    contexts = options.contexts or CONTEXTS[backend]
+    fixed = {"heads": options.heads, "head_dim": options.head_dim}
+    return [
+        Shape(context=c, rows=r, page=p, **fixed)
+        for p in options.page
+        for r in options.rows
+        for c in contexts
+    ]
+
+
+def rule_of(options: argparse.Namespace, comparisons: int) -> Rule:
+    """The options' rule."""
+    return Rule(
+        comparisons=comparisons,
+        alpha=options.alpha,
+        margin=options.margin,
+        reject_above=options.reject_above,
+        resolution=options.resolution,
+    )
+
+
+def _backend(options: argparse.Namespace) -> str:
+    if options.backend == "cuda" and not torch.cuda.is_available():
+        raise ArtifactsError("no-gpu", "torch sees no GPU here: use --backend host, or a GPU machine")
+    return str(options.backend or ("cuda" if torch.cuda.is_available() else "host"))
+
+
+def _arch(backend: str) -> str:
+    if backend == "host":
+        return DEFAULT_HOST_ARCH
+    arch = arch_of_gpu()
+    if arch is None:
+        raise ArtifactsError("no-gpu", "this kernel doesn't run on this GPU")
+    return arch
+
+
+def _identical(sides: Sides) -> Verdict:
+    digest = sides.candidate.subject.code_digest or sides.candidate.subject.sha256
+    text = f"both sides are the code {digest[:12]}, so nothing was timed; --aa times it against itself"
+    return _clean(Verdict(word="admitted", code="identical", text=text), sides)
+
+
+def _clean(verdict: Verdict, sides: Sides) -> Verdict:
+    """What is measured of a dirty work tree is never admitted."""
+    if verdict.word != "admitted" or not sides.candidate.subject.dirty:
+        return verdict
+    return Verdict(
+        word="undecided", code="dirty-tree", text=f"{verdict.text}; but files differ from the commit"
+    )
+
+
+def _notes(sides: Sides, options: argparse.Namespace) -> list[str]:
+    notes = [f"base: {sides.base.label}", f"candidate: {sides.candidate.label}"]
+    if subjects.identical(sides.base, sides.candidate):
+        notes.append("identical code on both sides: an A/A trial, which tests the instrument")
+    if sides.backend == "host":
+        notes.append("CPU clock: this tests the instrument, and says nothing of the kernel")
+    return [*notes, f"L2 {options.l2}; calibration of this machine: none was looked up"]
+
+
+def _keep(
+    sides: Sides,
+    results: Sequence[Result],
+    verdict: Verdict,
+    rule: Rule,
+    took: Took,
+    options: argparse.Namespace,
+) -> None:
+    """Print the results, append the record, write the copies that were asked for."""
+    notes = [*_notes(sides, options), *sorted({r.comparison.note for r in results if r.comparison.note})]
+    _show(results, notes)
+    fixed: dict[str, Any] = {
+        "base": sides.base,
+        "candidate": sides.candidate,
+        "selection": _selection(options, results),
+    }
+    made = recording.make(results, verdict, rule, notes=notes, took=took, **fixed)
+    print(f"record: {store.append(made)}")
+    if options.json is not None:
+        options.json.write_text(record.dumps(made), encoding="utf-8")
+    if options.plot is not None:
+        _draw(results, options, title=f"{sides.backend} {sides.arch}, L2 {options.l2}")
+
+
+def _show(results: Sequence[Result], notes: Sequence[str]) -> None:
+    print(*notes, table.text(results), *(table.noise(result) for result in results), sep="\n")
+    for result in results:
+        for reason, count in table.voids(result.comparison.rounds).items():
+            print(f"{result.name}: {count} void: {reason}")
+
+
+def _draw(results: Sequence[Result], options: argparse.Namespace, *, title: str) -> None:
+    try:
+        plot.draw(results, options.plot, margin=options.margin, title=title)
+    except plot.PlotError as error:
+        print(f"no plot: {error}")
+
+
+def _selection(options: argparse.Namespace, results: Sequence[Result]) -> dict[str, Any]:
+    shapes = [result.shape for result in results]
+    return {
+        "contexts": sorted({shape.context for shape in shapes}),
+        "rows": sorted({shape.rows for shape in shapes}),
+        "pages": sorted({shape.page for shape in shapes}),
+        "l2": options.l2,
+        "margin": options.margin,
+        "reject_above": options.reject_above,
+        "seed": options.seed,
+    }
+
+
+def _end(verdict: Verdict) -> int:
+    print(f"verdict: {verdict.word} ({verdict.code}: {verdict.text})", flush=True)
+    return EXIT_CODES[verdict.word]
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """Positive whole numbers with commas between them."""
+    found = tuple(int(word) for word in text.split(",") if word.isdigit() and int(word) > 0)
+    if len(found) != text.count(",") + 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of positive numbers such as 8192,65536")
+    return found
+
+
+def seconds(text: str) -> float:
+    """A time such as 10s, 500ms or 2m; a bare number is in seconds."""
+    for unit, factor in (("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("", 1.0)):
+        number = text.removesuffix(unit)
+        if text.endswith(unit) and number.replace(".", "", 1).isdigit():
+            return float(number) * factor
+    raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 10s, 500ms or 2m")
+
+
+def add_options(verb: argparse.ArgumentParser) -> None:
+    """The options of `abba`."""
+    what = "a revision, an artifact folder, a library, module:function or peer:NAME"
+    verb.add_argument("--base", metavar="SPEC", help=f"{what}; default: the merge base with main")
+    verb.add_argument("--candidate", metavar="SPEC", help=f"{what}; default: the work tree")
+    verb.add_argument("--backend", choices=("cuda", "host"), help="default: cuda where there is a GPU")
+    verb.add_argument("--arch", help="default: the GPU's; sm_70 on the host")
+    verb.add_argument(
+        "--contexts", type=numbers, metavar="N,N", help="tokens; default: 8192 to 262144, on the host 256"
+    )
+    verb.add_argument("--rows", type=numbers, default=(5,), metavar="N,N", help="default: 5")
+    verb.add_argument("--page", type=numbers, default=(848,), metavar="N,N", help="default: 848")
+    verb.add_argument("--heads", type=int, default=6)
+    verb.add_argument("--head-dim", type=int, default=256)
+    verb.add_argument("--l2", choices=("cold", "hot"), default="cold", help="default: cold")
+    verb.add_argument("--aa", action="store_true", help="time identical code too, against itself")
+    verb.add_argument(
+        "--seed", type=int, default=random.SystemRandom().randrange(2**32), help="of the orders"
+    )
+    rule_options(verb)
+    verb.add_argument("--json", type=Path, metavar="PATH", help="write the record there too")
+    verb.add_argument(
+        "--plot", type=Path, metavar="PATH", help="write a forest plot there: .svg, .png or .pdf"
+    )
+
+
+def rule_options(verb: argparse.ArgumentParser) -> None:
+    """The options of the decision."""
+    verb.add_argument("--budget", type=seconds, default=10.0, help="of all comparisons together; default 10s")
+    verb.add_argument("--alpha", type=float, default=0.05, help="the family's error rate; default 0.05")
+    verb.add_argument("--margin", type=float, default=0.005, help="what counts as the same; default 0.005")
+    verb.add_argument("--reject-above", type=float, default=0.0, help="slowdown that is allowed; default 0")
+    verb.add_argument(
+        "--resolution", type=float, default=0.001, help="half-width that ends a 'same'; default 0.001"
+    )
