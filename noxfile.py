@@ -24,7 +24,8 @@ VENV = ROOT / ".venv"
 NO_VENV = "--no-venv" in sys.argv or os.environ.get("NOX_FORCE_VENV_BACKEND") == "none"
 HOME = Path(os.environ.get("KERNELGATE_HOME", ROOT / ".kernelgate")).absolute()
 JUDGED = (0, 1, 3, 4, 5)  # a failing step leaves its record or its absence; the verdict at the end says so
-ENV = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "kernels")])}
+OWN_PATH = os.environ.get("PYTHONPATH") if NO_VENV else None  # where such a machine keeps its packages
+ENV = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "kernels"), *filter(None, [OWN_PATH])])}
 STYLED = ["noxfile.py", "kernels", "fixtures", "artifacts", "evidence", "benchmarks", "regression", "tests"]
 
 
