@@ -75,13 +75,13 @@ def from_path(path: Path) -> Side:
     """A side from an artifact folder, a folder of several (built.json), or a library; else ArtifactsError."""
     try:
         if path.is_file():
-            return Side(origin=str(path), revision=None, binaries=(_library(path),))
+            return _from_library(path)
         if (path / SET_NAME).is_file():
             return _read_set(path)
         artifact = open_artifact(path)
     except ManifestError as error:
         raise ArtifactsError("artifact-refused", str(error)) from error
-    return Side(origin=str(path), revision=artifact.manifest.revision, binaries=(of_artifact(artifact),))
+    return _from_artifact(path, artifact)
 
 
 def to_json(side: Side) -> dict[str, Any]:
@@ -153,8 +153,14 @@ def _read_set(folder: Path) -> Side:
     return Side(origin=str(folder), revision=revision, dirty=dirty, binaries=binaries)
 
 
-def _library(path: Path) -> Binary:
+def _from_artifact(path: Path, artifact: Artifact) -> Side:
+    return Side(origin=str(path), revision=artifact.manifest.revision, binaries=(of_artifact(artifact),))
+
+
+def _from_library(path: Path) -> Side:
+    """A library with its manifest beside it is that artifact; without one, its hash is all that names it."""
     if verify_library(path) is not None:
-        return of_artifact(open_artifact(path.parent))
+        return _from_artifact(path, open_artifact(path.parent))
     backend, arch = foreign.target(path)
-    return Binary(library=path, backend=backend, arch=arch, sha256=sha256_file(path), toolchain={})
+    binary = Binary(library=path, backend=backend, arch=arch, sha256=sha256_file(path), toolchain={})
+    return Side(origin=str(path), binaries=(binary,))
