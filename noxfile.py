@@ -124,6 +124,12 @@ def abba(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none", default=False)
+def calibrate(session: nox.Session) -> None:
+    """Measure how often abba errs on this machine: `-- [--trials N] [--plant 0.1] [--protocol textbook]`."""
+    module(session, python(session, "run", "calibrate"), "benchmarks", "calibrate", *session.posargs)
+
+
+@nox.session(venv_backend="none", default=False)
 def tests(session: nox.Session) -> None:
     """Run the tests of the suite itself."""
     module(session, python(session, "run", "test"), "pytest", *session.posargs)

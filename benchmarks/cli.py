@@ -1,4 +1,4 @@
-"""Command line: `python -m benchmarks static | latency | abba`."""
+"""Command line: `python -m benchmarks static | latency | abba | calibrate`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks.abba import command as abba
+from benchmarks.calibrate import command as calibrate
 from benchmarks.latency import command as latency
 from benchmarks.static import command as static
 
 EXIT_USAGE, EXIT_ERROR = 2, 5
-VERBS = {"static": static.run, "latency": latency.run, "abba": abba.run}
+VERBS = {"static": static.run, "latency": latency.run, "abba": abba.run, "calibrate": calibrate.run}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -24,6 +25,8 @@ def parser() -> argparse.ArgumentParser:
     latency.add_options(verbs.add_parser("latency", help=text, description=text))
     text = "candidate against base in time: randomised ABBA blocks, a verdict with a stated error rate"
     abba.add_options(verbs.add_parser("abba", help=text, description=text))
+    text = "how often abba errs on this machine: A/A trials and planted slowdowns"
+    calibrate.add_options(verbs.add_parser("calibrate", help=text, description=text))
     return top
 
 

@@ -8,20 +8,20 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from artifacts import ArtifactsError
-from benchmarks.abba import engine, outcome, plot, recording, subjects, table
+from benchmarks.abba import citation, engine, outcome, plot, recording, subjects, table
+from benchmarks.abba import options as shared
 from benchmarks.abba.decision import Rule, Verdict
 from benchmarks.abba.outcome import EXIT_CODES, Result
 from benchmarks.abba.recording import Took
 from benchmarks.abba.sampling import BASE, CANDIDATE, Bench
 from benchmarks.abba.subjects import Contender
 from benchmarks.latency.problem import Shape
-from evidence import record, store
+from evidence import machine, record, store
 from grouped_attention.load import DEFAULT_HOST_ARCH, arch_of_gpu
 
 CONTEXTS = {"cuda": (8192, 65536, 131072, 262144), "host": (256,)}
@@ -58,8 +58,7 @@ def run(options: argparse.Namespace) -> int:
 
 def resolve(options: argparse.Namespace) -> Sides:
     """Both sides, loaded; ArtifactsError says what can't be had."""
-    backend = _backend(options)
-    arch = options.arch or _arch(backend)
+    backend, arch = target(options)
     chosen = {"backend": backend, "arch": arch}
     candidate = subjects.candidate(options.candidate, **chosen)
     base = subjects.base(options.base, candidate, **chosen)
@@ -116,6 +115,12 @@ def rule_of(options: argparse.Namespace, comparisons: int) -> Rule:
     )
 
 
+def target(options: argparse.Namespace) -> tuple[str, str]:
+    """Backend and architecture: what the options say, else what is here."""
+    backend = _backend(options)
+    return backend, options.arch or _arch(backend)
+
+
 def _backend(options: argparse.Namespace) -> str:
     if options.backend == "cuda" and not torch.cuda.is_available():
         raise ArtifactsError("no-gpu", "torch sees no GPU here: use --backend host, or a GPU machine")
@@ -152,7 +157,8 @@ def _notes(sides: Sides, options: argparse.Namespace) -> list[str]:
         notes.append("identical code on both sides: an A/A trial, which tests the instrument")
     if sides.backend == "host":
         notes.append("CPU clock: this tests the instrument, and says nothing of the kernel")
-    return [*notes, f"L2 {options.l2}; calibration of this machine: none was looked up"]
+    known = citation.line(store.load().records, machine.describe(), backend=sides.backend)
+    return [*notes, f"L2 {options.l2}", known]
 
 
 def _keep(
@@ -211,55 +217,9 @@ def _end(verdict: Verdict) -> int:
     return EXIT_CODES[verdict.word]
 
 
-def numbers(text: str) -> tuple[int, ...]:
-    """Positive whole numbers with commas between them."""
-    found = tuple(int(word) for word in text.split(",") if word.isdigit() and int(word) > 0)
-    if len(found) != text.count(",") + 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of positive numbers such as 8192,65536")
-    return found
-
-
-def seconds(text: str) -> float:
-    """A time such as 10s, 500ms or 2m; a bare number is in seconds."""
-    for unit, factor in (("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("", 1.0)):
-        number = text.removesuffix(unit)
-        if text.endswith(unit) and number.replace(".", "", 1).isdigit():
-            return float(number) * factor
-    raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 10s, 500ms or 2m")
-
-
 def add_options(verb: argparse.ArgumentParser) -> None:
     """The options of `abba`."""
-    what = "a revision, an artifact folder, a library, module:function or peer:NAME"
-    verb.add_argument("--base", metavar="SPEC", help=f"{what}; default: the merge base with main")
-    verb.add_argument("--candidate", metavar="SPEC", help=f"{what}; default: the work tree")
-    verb.add_argument("--backend", choices=("cuda", "host"), help="default: cuda where there is a GPU")
-    verb.add_argument("--arch", help="default: the GPU's; sm_70 on the host")
-    verb.add_argument(
-        "--contexts", type=numbers, metavar="N,N", help="tokens; default: 8192 to 262144, on the host 256"
-    )
-    verb.add_argument("--rows", type=numbers, default=(5,), metavar="N,N", help="default: 5")
-    verb.add_argument("--page", type=numbers, default=(848,), metavar="N,N", help="default: 848")
-    verb.add_argument("--heads", type=int, default=6)
-    verb.add_argument("--head-dim", type=int, default=256)
-    verb.add_argument("--l2", choices=("cold", "hot"), default="cold", help="default: cold")
-    verb.add_argument("--aa", action="store_true", help="time identical code too, against itself")
-    verb.add_argument(
-        "--seed", type=int, default=random.SystemRandom().randrange(2**32), help="of the orders"
-    )
-    rule_options(verb)
-    verb.add_argument("--json", type=Path, metavar="PATH", help="write the record there too")
-    verb.add_argument(
-        "--plot", type=Path, metavar="PATH", help="write a forest plot there: .svg, .png or .pdf"
-    )
-
-
-def rule_options(verb: argparse.ArgumentParser) -> None:
-    """The options of the decision."""
-    verb.add_argument("--budget", type=seconds, default=10.0, help="of all comparisons together; default 10s")
-    verb.add_argument("--alpha", type=float, default=0.05, help="the family's error rate; default 0.05")
-    verb.add_argument("--margin", type=float, default=0.005, help="what counts as the same; default 0.005")
-    verb.add_argument("--reject-above", type=float, default=0.0, help="slowdown that is allowed; default 0")
-    verb.add_argument(
-        "--resolution", type=float, default=0.001, help="half-width that ends a 'same'; default 0.001"
-    )
+    shared.sides(verb)
+    shared.shapes(verb)
+    shared.rule(verb, budget_s=10.0, budget_of="all comparisons together")
+    shared.target(verb)

@@ -44,7 +44,7 @@ class CudaBench:
             self._work = workload.make(sides, shape, copies=copies, device=device)
         self._stream.synchronize()
         self.launches = copies
-        # The slower of two trials decides, so that samples are long enough without being longer than needed.
+        # The faster side decides, so that its samples too are long enough.
         sweep_us = min(self._trial_us(side) for side in sides)
         self.launches = copies * max(1, math.ceil(LEAST_SAMPLE_US / sweep_us))
 
@@ -77,7 +77,7 @@ class CudaBench:
         return self.monitor.state()
 
     def loaded(self) -> int:
-        """Modules and executable mappings of the process."""
+        """Modules and shared objects of the process."""
         return loads.count()
 
     def seconds(self) -> float:

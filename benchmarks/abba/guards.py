@@ -39,7 +39,7 @@ def void(before: State, after: State) -> str | None:
 
 def void_by_load(before: int, after: int) -> str | None:
     """Why a pair doesn't count during whose timed blocks code was loaded or compiled."""
-    return f"{LOADED}: {after - before} modules or code mappings" if after > before else None
+    return f"{LOADED}: {after - before} modules or shared objects" if after > before else None
 
 
 def _wrong(leg: Leg) -> AlarmError:

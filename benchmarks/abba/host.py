@@ -53,7 +53,7 @@ class HostBench:
         return State()
 
     def loaded(self) -> int:
-        """Modules and executable mappings."""
+        """Modules and shared objects."""
         return loads.count()
 
     def seconds(self) -> float:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -20,15 +22,23 @@ THROTTLES = {
 }
 
 
+SELDOM_S = 0.05
+
+
 class Monitor:
     """Reads one GPU. Without the package nvidia-ml-py it sees nothing, and `note` says so."""
 
-    def __init__(self, pci_bus_id: str, library: Any = None) -> None:
+    def __init__(
+        self, pci_bus_id: str, library: Any = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.note = ""
         self._nvml = library if library is not None else _package()
         self._device: Any = None
         self._events: Any = None
         self._xids = 0
+        self._clock = clock
+        self._looked_s = -math.inf
+        self._seldom: dict[str, int | None] = {}
         if self._nvml is None:
             self.note = "nvidia-ml-py is not installed: clocks, throttling and errors went unseen"
         else:
@@ -44,9 +54,16 @@ class Monitor:
             memory_mhz=self._asked(lambda: n.nvmlDeviceGetClockInfo(device, n.NVML_CLOCK_MEM)),
             temperature_c=self._asked(lambda: n.nvmlDeviceGetTemperature(device, n.NVML_TEMPERATURE_GPU)),
             throttle=throttles(self._asked(lambda: n.nvmlDeviceGetCurrentClocksThrottleReasons(device)) or 0),
-            errors=(self._asked(self._memory_errors) or 0) + self._new_xids(),
-            processes=self._asked(self._others),
+            **self._slow_answers(),
         )
+
+    def _slow_answers(self) -> dict[str, int | None]:
+        """Errors and processes, which take NVML milliseconds: not asked again within SELDOM_S."""
+        if self._clock() - self._looked_s >= SELDOM_S:
+            errors = (self._asked(self._memory_errors) or 0) + self._new_xids()
+            self._seldom = {"errors": errors, "processes": self._asked(self._others)}
+            self._looked_s = self._clock()
+        return self._seldom
 
     def _open(self, pci_bus_id: str) -> None:
         try:

@@ -15,7 +15,7 @@ from simulated_machine import SimulatedMachine
 from artifacts import ArtifactsError
 from benchmarks import cli
 from benchmarks.abba import command, peers, subjects, workload
-from benchmarks.abba.command import numbers, seconds
+from benchmarks.abba.options import numbers, seconds
 from benchmarks.abba.sampling import BASE, CANDIDATE
 from benchmarks.latency.problem import Shape
 from evidence import store

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import _ctypes
+import ctypes
+import itertools
 import random
-from types import SimpleNamespace
+import shutil
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from simulated_machine import SimulatedMachine
 
-from benchmarks.abba import engine, guards, loads, orders, outcome, roofline
+from benchmarks.abba import engine, guards, loads, nvml, orders, outcome, roofline
 from benchmarks.abba.decision import Rule
 from benchmarks.abba.engine import Comparison
 from benchmarks.abba.nvml import Monitor
@@ -67,13 +73,18 @@ def test_code_loaded_while_timing_voids_the_pair() -> None:
     assert sound.void is None, "what a warm-up block loads is what it is for"
 
 
-def test_a_module_and_a_library_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-    import types
-
+def test_a_module_that_is_imported_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     before = loads.count()
-    monkeypatch.setitem(sys.modules, "a_module_of_this_test", types.ModuleType("a_module_of_this_test"))
-    assert loads.count() > before
+    assert loads.count() == before
+    monkeypatch.setitem(sys.modules, "a_module_of_this_test", ModuleType("a_module_of_this_test"))
+    assert loads.count() == before + 1
+
+
+def test_a_library_that_is_loaded_is_noticed(tmp_path: Path) -> None:
+    copied = shutil.copy(_ctypes.__file__, tmp_path / "copied.so")
+    before = loads.count()
+    ctypes.CDLL(str(copied))
+    assert loads.count() == before + 1
 
 
 def test_a_time_below_the_roofline_is_an_error() -> None:
@@ -167,10 +178,12 @@ def test_an_idle_gpu_is_not_throttled() -> None:
 
 def test_xid_events_and_memory_errors_count() -> None:
     library = FakeNvml(xids=2, ecc=1)
-    monitor = Monitor("0000:01:00.0", library)
+    ticks = itertools.count(step=nvml.SELDOM_S / 2)
+    monitor = Monitor("0000:01:00.0", library, clock=lambda: next(ticks))
     before = monitor.state()
     assert before.errors == 3
     library.xids = 1
+    assert monitor.state() == before, "errors are asked for seldom"
     with pytest.raises(guards.AlarmError, match="gpu-error"):
         guards.void(before, monitor.state())
 

@@ -1,0 +1,32 @@
+"""The calibration that a verdict rests on: of this machine, or none, and that is said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evidence.record import Record
+
+KIND = "calibration"
+
+
+def machine_key(machine: Mapping[str, Any], *, backend: str) -> str:
+    """What a calibration holds for: the GPUs and their driver, or the processor."""
+    if backend == "cuda":
+        return "; ".join(f"{gpu['name']} {gpu['uuid']} driver {gpu['driver']}" for gpu in machine["gpus"])
+    return f"{machine['cpu']}, {machine['cores']} cores"
+
+
+def line(records: Sequence[Record], machine: Mapping[str, Any], *, backend: str) -> str:
+    """One line on the newest calibration of the engine on this machine."""
+    key = machine_key(machine, backend=backend)
+    for record in reversed(records):
+        terms = record.selection.get("terms", {})
+        if record.kind == KIND and terms.get("machine") == key and terms.get("protocol") == "engine":
+            return f"calibration of this machine: {_words(record)} (record {record.id[:12]})"
+    return "calibration of this machine: none; run python -m benchmarks calibrate"
+
+
+def _words(record: Record) -> str:
+    pooled = [row for row in record.results["summaries"] if row["context"] is None]
+    return ", ".join(f"{row['kind']} {row['rate']['hits']} of {row['rate']['trials']}" for row in pooled)

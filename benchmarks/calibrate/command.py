@@ -1,0 +1,198 @@
+"""`python -m benchmarks calibrate`: how often the engine errs on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import track
+
+from artifacts import ArtifactsError
+from benchmarks.abba import citation, command, subjects
+from benchmarks.abba import options as shared
+from benchmarks.abba.command import Sides
+from benchmarks.abba.decision import Rule, Verdict
+from benchmarks.abba.outcome import EXIT_CODES, RECORDED
+from benchmarks.abba.recording import Took
+from benchmarks.abba.subjects import Contender
+from benchmarks.calibrate import planted, summary, trials
+from benchmarks.calibrate.rates import StatisticsError
+from benchmarks.calibrate.study import Study, StudyError
+from benchmarks.calibrate.summary import Summary
+from benchmarks.calibrate.trials import AA, Case, Trial
+from benchmarks.latency.problem import Shape
+from evidence import instrument, machine, record, store
+from evidence.record import Reason, Record
+
+DEFAULT_PLANTS = {"host": (0.1,), "cuda": ()}
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the trials, merge them with the study's earlier ones, keep the record, end with the verdict."""
+    try:
+        return _run(options)
+    except ArtifactsError as error:
+        return _end(Verdict(word="unknown", code=error.code, text=error.text))
+    except (StudyError, StatisticsError) as error:
+        return _end(Verdict(word="unknown", code="no-study", text=str(error)))
+
+
+def _run(options: argparse.Namespace) -> int:
+    backend, arch = command.target(options)
+    chosen = subjects.candidate(options.artifact, backend=backend, arch=arch)
+    shapes = command.family(options, backend)
+    if len({shape.context for shape in shapes}) != len(shapes):
+        raise ArtifactsError("usage", "one number of rows and one page size per study: start one for each")
+    rule, source = command.rule_of(options, len(shapes)), random.Random(options.seed)
+    cases = list(_cases(options, chosen, shapes, source))
+    study = _study(options, chosen, rule, shapes)
+    earlier = study.earlier(store.load().records)
+    started, tick = datetime.now(UTC), time.perf_counter()
+    fresh = measure(cases, rule, options, source)
+    took = Took(started=started, seconds=time.perf_counter() - tick)
+    return _finish(study, chosen, earlier, fresh, took, options)
+
+
+def measure(cases: list[Case], rule: Rule, options: argparse.Namespace, source: random.Random) -> list[Trial]:
+    """All trials of this run, kinds and contexts in turn, each on a bench of its own."""
+    one = functools.partial(
+        trials.run, rule=rule, protocol=options.protocol, budget_s=options.budget, source=source
+    )
+    turns = [case for _ in range(options.trials) for case in cases]
+    console = Console(stderr=True)
+    shown = track(
+        turns, description="trials", console=console, transient=True, disable=not console.is_terminal
+    )
+    return [one(case, case.bench()) for case in shown]
+
+
+def _cases(
+    options: argparse.Namespace, chosen: Contender, shapes: list[Shape], source: random.Random
+) -> Iterator[Case]:
+    for kind, null, other in _kinds(options, chosen):
+        backend, arch = chosen.subject.backend, chosen.subject.arch
+        sides = Sides(base=chosen, candidate=other, backend=backend, arch=arch)
+        for shape in shapes:
+            bench: Callable[[], Any] = functools.partial(
+                command.bench, sides, shape, source, hot=options.l2 == "hot"
+            )
+            yield Case(kind=kind, null=null, context=shape.context, bench=bench)
+
+
+def _kinds(options: argparse.Namespace, chosen: Contender) -> Iterator[tuple[str, bool, Contender]]:
+    """A/A, a second build of the same code, and the planted slowdowns."""
+    named = {"backend": chosen.subject.backend, "arch": chosen.subject.arch}
+    yield AA, True, chosen
+    if options.second is not None:
+        second = subjects.candidate(options.second, **named)
+        if not subjects.identical(chosen, second):
+            raise ArtifactsError("usage", f"--second {options.second} isn't a build of the same code")
+        yield "two builds", True, second
+    for fraction in options.plant or DEFAULT_PLANTS[chosen.subject.backend]:
+        yield f"planted {fraction:.2%}", False, planted.slowed(chosen, fraction)
+    for spec in options.slowed or ():
+        yield f"slowed {Path(spec).name}", False, subjects.candidate(spec, **named)
+
+
+def _study(options: argparse.Namespace, chosen: Contender, rule: Rule, shapes: list[Shape]) -> Study:
+    """The study that this run belongs to; without a name it is one of its own."""
+    subject = chosen.subject
+    terms = {
+        "machine": citation.machine_key(machine.describe(), backend=subject.backend),
+        "backend": subject.backend,
+        "arch": subject.arch,
+        "code": subject.code_digest or subject.sha256,
+        "instrument": instrument.of(citation.KIND).digest,
+        "protocol": options.protocol,
+        "budget_s": options.budget,
+        "l2": options.l2,
+        "rule": asdict(rule),
+        "shapes": [asdict(shape) for shape in shapes],
+    }
+    name = options.study or f"single-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
+    return Study(name=name, declared=options.declared or options.trials, terms=terms)
+
+
+def _finish(
+    study: Study,
+    chosen: Contender,
+    earlier: list[Trial],
+    fresh: list[Trial],
+    took: Took,
+    options: argparse.Namespace,
+) -> int:
+    pooled = [*earlier, *fresh]
+    summaries = summary.summarise(pooled)
+    verdict = summary.judge(
+        summaries,
+        missing=study.missing(pooled),
+        most_false_alarms=options.most_false_alarms,
+        least_power=options.least_power,
+    )
+    print(f"study {study.name}: {len(fresh)} trials now, {len(earlier)} before; {options.protocol} protocol")
+    print(summary.table(summaries))
+    made = _record(study, chosen, fresh, summaries, verdict, took)
+    print(f"record: {store.append(made)}")
+    if options.json is not None:
+        options.json.write_text(record.dumps(made), encoding="utf-8")
+    return _end(verdict)
+
+
+def _record(
+    study: Study,
+    chosen: Contender,
+    fresh: list[Trial],
+    summaries: list[Summary],
+    verdict: Verdict,
+    took: Took,
+) -> Record:
+    return record.make(
+        kind=citation.KIND,
+        artifact=chosen.subject,
+        inputs="",
+        selection={"study": study.name, "declared": study.declared, "terms": dict(study.terms)},
+        outcome=RECORDED[verdict.word],
+        reasons=(Reason(code=verdict.code, text=verdict.text),),
+        results={
+            "trials": [trials.to_json(trial) for trial in fresh],
+            "summaries": [summary.to_json(one) for one in summaries],
+        },
+        started_at=took.started,
+        duration_s=took.seconds,
+    )
+
+
+def _end(verdict: Verdict) -> int:
+    print(f"verdict: {verdict.word} ({verdict.code}: {verdict.text})", flush=True)
+    return EXIT_CODES[verdict.word]
+
+
+def add_options(verb: argparse.ArgumentParser) -> None:
+    """The options of `calibrate`."""
+    _sides(verb)
+    verb.add_argument("--trials", type=int, default=40, help="of each kind and context now; default 40")
+    verb.add_argument("--study", metavar="NAME", help="merge with earlier runs of this name")
+    verb.add_argument("--declared", type=int, help="trials of the whole study; default: this run's")
+    verb.add_argument("--protocol", choices=trials.PROTOCOLS, default=trials.ENGINE, help="default: engine")
+    verb.add_argument("--most-false-alarms", type=float, default=0.1, help="a rate; default 0.1")
+    verb.add_argument("--least-power", type=float, default=0.9, help="a rate; default 0.9")
+    shared.shapes(verb)
+    shared.rule(verb, budget_s=2.5, budget_of="one trial")
+    shared.target(verb)
+
+
+def _sides(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--artifact", metavar="SPEC", help="what to compare with itself; default: work tree")
+    verb.add_argument("--second", metavar="SPEC", help="another build of the same code: A/A of two builds")
+    text = "a build with a spin patch; may be repeated"
+    verb.add_argument("--slowed", metavar="SPEC", action="append", help=text)
+    text = "slow the host's call by this fraction; may be repeated; default there 0.1"
+    verb.add_argument("--plant", type=float, action="append", metavar="FRACTION", help=text)

@@ -1,0 +1,50 @@
+"""Trials of several runs, merged: how many there will be is declared before the first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.abba import citation
+from benchmarks.calibrate import trials
+from benchmarks.calibrate.trials import Trial
+from evidence.record import Record
+
+
+class StudyError(ValueError):
+    """This run can't join the study; the message says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """`declared` trials of each kind and context; `terms` are what all its runs must agree on."""
+
+    name: str
+    declared: int
+    terms: Mapping[str, Any]
+
+    def earlier(self, records: Sequence[Record]) -> list[Trial]:
+        """Trials of the earlier runs; StudyError when one was made on other terms, or all are there."""
+        mine = [r for r in records if r.kind == citation.KIND and r.selection.get("study") == self.name]
+        for record in mine:
+            self._check(record)
+        found = [trials.from_json(value) for record in mine for value in record.results["trials"]]
+        if mine and self.missing(found) == 0:
+            raise StudyError(f"study {self.name} has its {self.declared} trials; start one of another name")
+        return found
+
+    def missing(self, found: Sequence[Trial]) -> int:
+        """How many trials of the kind and context with the fewest are still to come."""
+        counts: dict[tuple[str, int], int] = {}
+        for trial in found:
+            counts[trial.kind, trial.context] = counts.get((trial.kind, trial.context), 0) + 1
+        return max(0, self.declared - min(counts.values(), default=0))
+
+    def _check(self, record: Record) -> None:
+        theirs = {**record.selection["terms"], "declared": record.selection["declared"]}
+        ours = json.loads(json.dumps({**self.terms, "declared": self.declared}))
+        other = sorted(name for name in ours if theirs.get(name) != ours[name])
+        if other:
+            raise StudyError(f"study {self.name} was begun with another {', '.join(other)}: use another name")
