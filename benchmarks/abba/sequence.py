@@ -1,10 +1,9 @@
 """A confidence sequence for the centre of the log ratios: valid whenever one stops, at any number of rounds.
 
 Orders are drawn at random (`orders`), so of one kernel against itself each round's log ratio is symmetric
-about 0 given all earlier ones, whatever drifts, alternates or has heavy tails. Of a kernel that is slower
-by a factor it is symmetric about the factor's log, as far as the noise of both sides is alike. No normality
-is needed, and no variance: with few rounds a t-statistic trusts an estimate of it that two-valued effects
-can make tiny.
+about 0 given all earlier ones, whatever drifts, alternates or has heavy tails: no normality is needed, and
+no variance. Of a kernel that is slower by a factor it is symmetric about the factor's log as far as the
+noise of both sides is alike.
 
 For x symmetric about m and y an odd function of x - m, exp(y) / cosh(y) has mean 1: the Fisher-type e-test
 of Vovk and Wang, "Nonparametric e-tests of symmetry" (New England J. Stat. Data Sci. 2, 2024). The product

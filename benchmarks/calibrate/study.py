@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from benchmarks.abba import citation
@@ -30,7 +30,7 @@ class Study:
         mine = [r for r in records if r.kind == citation.KIND and r.selection.get("study") == self.name]
         for record in mine:
             self._check(record)
-        found = [trials.from_json(value) for record in mine for value in record.results["trials"]]
+        found = [one for record in mine for one in _trials(record)]
         if mine and self.missing(found) == 0:
             raise StudyError(f"study {self.name} has its {self.declared} trials; start one of another name")
         return found
@@ -48,3 +48,9 @@ class Study:
         other = sorted(name for name in ours if theirs.get(name) != ours[name])
         if other:
             raise StudyError(f"study {self.name} was begun with another {', '.join(other)}: use another name")
+
+
+def _trials(record: Record) -> list[Trial]:
+    """A record's trials, marked as those of its process."""
+    found = (trials.from_json(value) for value in record.results["trials"])
+    return [replace(one, process=record.id[:12]) for one in found]

@@ -21,6 +21,7 @@ class Summary:
     """Of one kind and context, or of all contexts (`context` None). `least_ratio` is given for A/A trials:
 
     a slowdown by it would have been found in 90 % of them, had it shifted their intervals and nothing else.
+    `process_deviation` is of the log ratio, between processes beyond what their trials explain; None of one.
     """
 
     kind: str
@@ -30,6 +31,7 @@ class Summary:
     unknown: int  # trials that ended without a verdict: no part of the rate
     median_s: float
     least_ratio: float | None
+    process_deviation: float | None
 
 
 def summarise(trials: Sequence[Trial]) -> list[Summary]:
@@ -47,7 +49,18 @@ def summarise(trials: Sequence[Trial]) -> list[Summary]:
 
 def table(summaries: Sequence[Summary]) -> str:
     """Alarms of A/A trials are false; of planted slowdowns they are the power."""
-    head = ("trials of", "context", "called", "of", "rate", "95 % bounds", "unknown", "median s", "finds")
+    head = (
+        "trials of",
+        "context",
+        "called",
+        "of",
+        "rate",
+        "95 % bounds",
+        "unknown",
+        "median s",
+        "finds",
+        "processes",
+    )
     rows = [head, *(_row(one) for one in summaries)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join("  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in rows)
@@ -90,6 +103,7 @@ def _one(trials: Sequence[Trial], context: int | None) -> Summary:
         unknown=len(trials) - len(known),
         median_s=statistics.median(trial.seconds for trial in trials),
         least_ratio=_least_ratio(known) if null and known else None,
+        process_deviation=_process_deviation(known),
     )
 
 
@@ -98,6 +112,24 @@ def _least_ratio(trials: Sequence[Trial]) -> float | None:
     below = sorted(-trial.low for trial in trials)
     found = below[min(len(below) - 1, math.ceil(DETECTION * len(below)) - 1)]
     return math.exp(max(0.0, found)) if math.isfinite(found) else None
+
+
+def _process_deviation(trials: Sequence[Trial]) -> float | None:
+    """By moments, within each context: the variance of the processes' means less that of their trials."""
+    found = [_process_variance([t for t in trials if t.context == c]) for c in {t.context for t in trials}]
+    known = [value for value in found if value is not None]
+    return math.sqrt(max(0.0, statistics.fmean(known))) if known else None
+
+
+def _process_variance(trials: Sequence[Trial]) -> float | None:
+    groups: dict[str, list[float]] = {}
+    for trial in trials:
+        groups.setdefault(trial.process, []).append(trial.centre)
+    several = [group for group in groups.values() if len(group) > 1]
+    if len(several) < 2:
+        return None
+    explained = statistics.fmean(statistics.variance(group) / len(group) for group in several)
+    return statistics.variance([statistics.fmean(group) for group in several]) - explained
 
 
 def _state(one: Summary, most_false_alarms: float, least_power: float) -> str:
@@ -124,4 +156,5 @@ def _row(one: Summary) -> tuple[str, ...]:
         str(one.unknown),
         f"{one.median_s:.2f}",
         "-" if one.least_ratio is None else f"{one.least_ratio:.4f}",
+        "-" if one.process_deviation is None else f"{one.process_deviation:.3%}",
     )

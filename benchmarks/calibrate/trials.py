@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from benchmarks.abba import engine
+from benchmarks.abba import engine, sequence
 from benchmarks.abba.decision import SLOWER, UNKNOWN, Rule
 from benchmarks.abba.sampling import Bench
 from benchmarks.calibrate import textbook
@@ -19,7 +20,10 @@ PROTOCOLS = (ENGINE, TEXTBOOK)
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """`kind` names what was compared; a trial of identical code is `null`. Ends are log ratios."""
+    """`kind` names what was compared; a trial of identical code is `null`. Ends and `centre` are log ratios.
+
+    `process` tells the trials of one run from another's.
+    """
 
     kind: str
     null: bool
@@ -27,8 +31,10 @@ class Trial:
     word: str
     low: float
     high: float
+    centre: float
     seconds: float
     rounds: int
+    process: str = "now"
 
     @property
     def alarm(self) -> bool:
@@ -58,7 +64,9 @@ def run(
     if protocol == TEXTBOOK:
         return _textbook(case, bench, rule)
     found = engine.compare(bench, rule, budget_s=budget_s, source=source)
+    values = [one.log_ratio for one in found.counted]
     ends = {"low": found.interval.low, "high": found.interval.high}
+    ends["centre"] = sequence.centre(values) if values else math.nan
     return _trial(case, found.word, ends, found.seconds, len(found.counted))
 
 
@@ -67,7 +75,7 @@ def _textbook(case: Case, bench: Bench, rule: Rule) -> Trial:
     # Its users test each context at 5 %, so that is what it is held to.
     found = textbook.interval(bench, alpha=rule.alpha)
     word = rule.word(found, rule.least_rounds)
-    ends = {"low": found.low, "high": found.high}
+    ends = {"low": found.low, "high": found.high, "centre": (found.low + found.high) / 2}
     return _trial(case, word, ends, bench.seconds() - started, textbook.BLOCKS)
 
 
@@ -77,11 +85,11 @@ def _trial(case: Case, word: str, ends: dict[str, float], seconds: float, rounds
 
 
 def to_json(trial: Trial) -> dict[str, Any]:
-    """As records keep it; infinite ends become text."""
+    """As records keep it; what is not finite becomes text."""
     return asdict(trial)
 
 
 def from_json(value: dict[str, Any]) -> Trial:
     """Back from a record."""
-    ends = {name: float(value[name]) for name in ("low", "high")}
+    ends = {name: float(value[name]) for name in ("low", "high", "centre")}
     return Trial(**{**value, **ends})

@@ -6,6 +6,7 @@ import json
 import random
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,7 @@ Run = Callable[..., int]
 def trial(
     word: str, *, null: bool = True, kind: str = "a/a", context: int = 64, low: float = -0.001
 ) -> Trial:
-    ends = {"low": low, "high": 0.001}
+    ends = {"low": low, "high": 0.001, "centre": 0.0}
     return Trial(kind=kind, null=null, context=context, word=word, seconds=1.0, rounds=9, **ends)
 
 
@@ -94,6 +95,18 @@ def test_summaries_pool_and_split() -> None:
     ]
     assert (planted_ones.rate.hits, planted_ones.rate.trials) == (5, 6), "faster isn't finding it"
     assert len(summary.table([pooled, planted_ones]).splitlines()) == 3
+
+
+def test_processes_that_differ_are_told_from_trials_that_scatter() -> None:
+    def in_process(name: str, *centres: float) -> list[Trial]:
+        return [replace(trial("same"), process=name, centre=centre) for centre in centres]
+
+    (apart,) = summary.summarise([*in_process("a", 0.0, 0.0), *in_process("b", 0.02, 0.02)])
+    assert apart.process_deviation == pytest.approx(0.02 / 2**0.5)
+    (alike,) = summary.summarise([*in_process("a", -0.01, 0.01), *in_process("b", 0.01, -0.01)])
+    assert alike.process_deviation == 0.0
+    (single,) = summary.summarise(in_process("a", 0.0, 0.1))
+    assert single.process_deviation is None
 
 
 def test_the_least_ratio_is_how_far_intervals_reach_below_one() -> None:
