@@ -42,9 +42,19 @@ def test_equals_silicon(arch: str) -> None:
 
 
 FAMILIES = (
-    "normal", "subnormal", "query x key, c = 0", "probability x value", "residual x value/2048", "cancellation",
-    "wide exponents", "sparse zeros", "all zero", "overflow", "infinity", "nan",
-)  # fmt: skip
+    "normal",
+    "subnormal",
+    "query x key, c = 0",
+    "probability x value",
+    "residual x value/2048",
+    "cancellation",
+    "wide exponents",
+    "sparse zeros",
+    "all zero",
+    "overflow",
+    "infinity",
+    "nan",
+)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
