@@ -26,6 +26,7 @@ HOME = Path(os.environ.get("KERNELGATE_HOME", ROOT / ".kernelgate")).absolute()
 JUDGED = (0, 1, 3, 4, 5)  # a failing step leaves its record or its absence; the verdict at the end says so
 OWN_PATH = os.environ.get("PYTHONPATH") if NO_VENV else None  # where such a machine keeps its packages
 ENV = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "kernels"), *filter(None, [OWN_PATH])])}
+CXX = ("*.h", "*.cc", "*.cu", "*.cuh")
 STYLED = ["noxfile.py", "kernels", "fixtures", "artifacts", "evidence", "benchmarks", "regression", "tests"]
 
 
@@ -143,7 +144,7 @@ def lint(session: nox.Session) -> None:
     module(session, interpreter, "ruff", "format", "--check", *STYLED)
     module(session, interpreter, "mypy")
     session.run(str(Path(interpreter).with_name("lint-imports")), env=ENV, external=True)
-    sources = [str(p) for s in ("*.h", "*.cc", "*.cu") for p in sorted((ROOT / "kernels").rglob(s))]
+    sources = [str(p) for s in CXX for top in ("kernels", "tests") for p in sorted((ROOT / top).rglob(s))]
     session.run(
         str(Path(interpreter).with_name("clang-format")), "--dry-run", "--Werror", *sources, external=True
     )
