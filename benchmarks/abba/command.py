@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -16,6 +17,8 @@ from artifacts import ArtifactsError
 from benchmarks.abba import citation, engine, outcome, plot, recording, subjects, table
 from benchmarks.abba import options as shared
 from benchmarks.abba.decision import Rule, Verdict
+from benchmarks.abba.engine import Comparison
+from benchmarks.abba.guards import AlarmError
 from benchmarks.abba.outcome import EXIT_CODES, Result
 from benchmarks.abba.recording import Took
 from benchmarks.abba.sampling import BASE, CANDIDATE, Bench
@@ -24,7 +27,7 @@ from benchmarks.latency.problem import Shape
 from evidence import machine, record, store
 from grouped_attention.load import DEFAULT_HOST_ARCH, arch_of_gpu
 
-CONTEXTS = {"cuda": (8192, 65536, 131072, 262144), "host": (256,)}
+CONTEXTS = {"cuda": (8192, 65536, 131072, 262144), "host": (64,)}
 HOST_THREADS = 1  # neighbours disturb one thread less than many
 
 
@@ -70,11 +73,29 @@ def measure(sides: Sides, shapes: Sequence[Shape], rule: Rule, options: argparse
     source, results = random.Random(options.seed), []
     end = time.perf_counter() + options.budget
     for at, shape in enumerate(shapes):
-        made = bench(sides, shape, source, hot=options.l2 == "hot")
-        share = max(0.0, end - time.perf_counter()) / (len(shapes) - at)
-        found = engine.compare(made, rule, budget_s=share, source=source)
-        results.append(Result(shape=shape, comparison=found))
+        rest = functools.partial(_share, end, len(shapes) - at)
+        results.append(Result(shape=shape, comparison=_compared(sides, shape, rule, options, source, rest)))
     return results
+
+
+def _share(end_s: float, comparisons: int) -> float:
+    return max(0.0, end_s - time.perf_counter()) / comparisons
+
+
+def _compared(
+    sides: Sides,
+    shape: Shape,
+    rule: Rule,
+    options: argparse.Namespace,
+    source: random.Random,
+    rest_s: Callable[[], float],
+) -> Comparison:
+    try:
+        made = bench(sides, shape, source, hot=options.l2 == "hot")
+    except AlarmError as alarm:
+        return engine.failed(alarm)
+    # Making the inputs takes from the whole budget, not from this comparison's share.
+    return engine.compare(made, rule, budget_s=rest_s(), source=source)
 
 
 def bench(sides: Sides, shape: Shape, source: random.Random, *, hot: bool) -> Bench:

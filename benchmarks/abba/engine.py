@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from benchmarks.abba import guards, orders, sequence, variance
 from benchmarks.abba.decision import UNKNOWN, Rule
@@ -16,6 +17,7 @@ from benchmarks.abba.variance import Components, Costs
 
 PILOT_ROUNDS = 3
 PILOT_BLOCKS = 2
+PLANNED_ROUNDS = 30  # fewer say little, however precise each of them is
 LOOK_GROWTH = 1.05  # the sequence may be looked at any time; fewer looks cost nothing but a little delay
 REPLAYS = 1
 
@@ -57,11 +59,22 @@ def compare(bench: Bench, rule: Rule, *, budget_s: float, source: random.Random)
     design: Design | None = None
     try:
         rounds.extend(_rounds(bench, source, PILOT_BLOCKS, PILOT_ROUNDS, pilot=True))
-        design = choose(rounds)
+        design = choose(rounds, started + budget_s - bench.seconds())
         _sample(bench, rule, design, rounds, source, started + budget_s)
     except AlarmError as alarm:
         return _alarmed(alarm, rounds, design, bench, bench.seconds() - started)
+    except RuntimeError as error:  # of a launch or a capture
+        failure = AlarmError("kernel-failed", str(error))
+        return _alarmed(failure, rounds, design, bench, bench.seconds() - started)
     return _conclude(rule, design, rounds, bench, bench.seconds() - started)
+
+
+def failed(alarm: AlarmError) -> Comparison:
+    """A comparison that could not even begin."""
+    nothing = Interval(low=-math.inf, high=math.inf)
+    return Comparison(
+        rounds=(), interval=nothing, word=UNKNOWN, rejects=False, seconds=0.0, launches=0, alarm=alarm
+    )
 
 
 def counted(rounds: list[Round] | tuple[Round, ...]) -> tuple[Round, ...]:
@@ -76,10 +89,12 @@ def estimate(rounds: list[Round] | tuple[Round, ...], rule: Rule) -> Interval:
     return sequence.interval(values, pilot=pilot, alpha=rule.alpha_each)
 
 
-def choose(pilot: list[Round]) -> Design:
-    """The design that a pilot's variances and costs suggest."""
+def choose(pilot: list[Round], rest_s: float) -> Design:
+    """The design that a pilot's variances and costs suggest, with rounds enough in the budget."""
     found, price = variance.components([pilot]), variance.costs(pilot)
-    return Design(kept_blocks=variance.best_blocks(found, price), components=found, costs=price)
+    affordable = int((rest_s / (2 * PLANNED_ROUNDS) - price.pair_s) / max(1e-9, price.block_s))
+    blocks = max(1, min(affordable, variance.best_blocks(found, price)))
+    return Design(kept_blocks=blocks, components=found, costs=price)
 
 
 def _sample(
@@ -147,15 +162,12 @@ def _conclude(rule: Rule, design: Design, rounds: list[Round], bench: Bench, sec
 def _alarmed(
     alarm: AlarmError, rounds: list[Round], design: Design | None, bench: Bench, seconds: float
 ) -> Comparison:
-    nothing = Interval(low=float("-inf"), high=float("inf"))
-    return Comparison(
+    return replace(
+        failed(alarm),
         rounds=tuple(rounds),
-        interval=nothing,
-        word=UNKNOWN,
         rejects=alarm.rejects,
         seconds=seconds,
         launches=bench.launches,
         design=design,
-        alarm=alarm,
         note=bench.note,
     )

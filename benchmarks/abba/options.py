@@ -31,7 +31,7 @@ def target(verb: argparse.ArgumentParser) -> None:
 
 def shapes(verb: argparse.ArgumentParser) -> None:
     """The family of comparisons."""
-    text = "tokens; default: 8192 to 262144, on the host 256"
+    text = "tokens; default: 8192 to 262144, on the host 64"
     verb.add_argument("--contexts", type=numbers, metavar="N,N", help=text)
     verb.add_argument("--rows", type=numbers, default=(5,), metavar="N,N", help="default: 5")
     verb.add_argument("--page", type=numbers, default=(848,), metavar="N,N", help="default: 848")

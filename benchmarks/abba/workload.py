@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
+from benchmarks.abba import guards
 from benchmarks.abba.subjects import OP, Contender
 from benchmarks.latency import problem
 from benchmarks.latency.problem import Problem, Shape
@@ -34,16 +35,22 @@ class Workload:
 
 
 def make(sides: Mapping[str, Contender], shape: Shape, *, copies: int, device: torch.device) -> Workload:
-    """Both sides on `copies` random problems of one shape; each side is called once for its own bits."""
+    """Both sides on `copies` random problems of one shape; each side is called once for its own bits.
+
+    AlarmError when a side raises on them.
+    """
     problems = [problem.make(shape, seed, device) for seed in range(copies)]
     out = torch.empty((copies, *problems[0].q.shape), dtype=torch.float16, device=device)
     bits = out.view(torch.int16)
     calls, truth = {}, {}
     for side, contender in sides.items():
-        calls[side] = _calls(contender, problems, out, shape)
         bits.fill_(POISON)
-        for call in calls[side]:
-            call()
+        try:
+            calls[side] = _calls(contender, problems, out, shape)
+            for call in calls[side]:
+                call()
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise guards.AlarmError("kernel-failed", f"the {side} raised: {error}") from error
         truth[side] = bits.clone()
     return Workload(outputs=bits, calls=calls, truth=truth)
 

@@ -20,6 +20,7 @@ from benchmarks.abba import citation, command, subjects
 from benchmarks.abba import options as shared
 from benchmarks.abba.command import Sides
 from benchmarks.abba.decision import Rule, Verdict
+from benchmarks.abba.guards import AlarmError
 from benchmarks.abba.outcome import EXIT_CODES, RECORDED
 from benchmarks.abba.recording import Took
 from benchmarks.abba.subjects import Contender
@@ -32,6 +33,7 @@ from benchmarks.latency.problem import Shape
 from evidence import instrument, machine, record, store
 from evidence.record import Reason, Record
 
+EXIT_USAGE = 2
 DEFAULT_PLANTS = {"host": (0.1,), "cuda": ()}
 
 
@@ -39,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the trials, merge them with the study's earlier ones, keep the record, end with the verdict."""
     try:
         return _run(options)
-    except ArtifactsError as error:
+    except (ArtifactsError, AlarmError) as error:
         return _end(Verdict(word="unknown", code=error.code, text=error.text))
     except (StudyError, StatisticsError) as error:
         return _end(Verdict(word="unknown", code="no-study", text=str(error)))
@@ -172,7 +174,7 @@ def _record(
 
 def _end(verdict: Verdict) -> int:
     print(f"verdict: {verdict.word} ({verdict.code}: {verdict.text})", flush=True)
-    return EXIT_CODES[verdict.word]
+    return EXIT_USAGE if verdict.code == "usage" else EXIT_CODES[verdict.word]
 
 
 def add_options(verb: argparse.ArgumentParser) -> None:

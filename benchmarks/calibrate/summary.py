@@ -28,7 +28,7 @@ class Summary:
     null: bool
     context: int | None
     rate: Rate
-    unknown: int  # trials that ended without a verdict: no part of the rate
+    unknown: int  # trials that ended without a word: no false alarm, and no detection either
     median_s: float
     least_ratio: float | None
     process_deviation: float | None
@@ -95,11 +95,12 @@ def _one(trials: Sequence[Trial], context: int | None) -> Summary:
     null = trials[0].null
     known = [trial for trial in trials if trial.word != UNKNOWN]
     hits = sum(trial.alarm if null else trial.found for trial in known)
+    counted = len(known) if null else len(trials)
     return Summary(
         kind=trials[0].kind,
         null=null,
         context=context,
-        rate=rates.rate(hits, len(known)),
+        rate=rates.rate(hits, counted),
         unknown=len(trials) - len(known),
         median_s=statistics.median(trial.seconds for trial in trials),
         least_ratio=_least_ratio(known) if null and known else None,

@@ -27,6 +27,9 @@ def base(q, k_cache, v_cache, block_table, row_lens, *, softmax_scale, k_scale, 
 def other(q, k_cache, v_cache, block_table, row_lens, *, softmax_scale, k_scale, v_scale, out):
     out.copy_(q)
 
+def broken(*arguments, **options):
+    raise RuntimeError("no such luck")
+
 def lazy(q, k_cache, v_cache, block_table, row_lens, *, softmax_scale, k_scale, v_scale, out, calls=[]):
     calls.append(1)
     if len(calls) <= 2:
@@ -144,6 +147,12 @@ def test_identical_code_is_not_timed_unless_asked_for(run: Run, capsys: pytest.C
     assert store.load().records == ()
     run("--candidate", "abba_sides:base", "--aa", "--budget", "100ms")
     assert "an A/A trial, which tests the instrument" in capsys.readouterr().out
+
+
+def test_a_side_that_raises_is_unknown_and_recorded(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--candidate", "abba_sides:broken", "--budget", "100ms") == 4
+    assert "(kernel-failed: 64 q5 page 848: the candidate raised: no such luck)" in last_line(capsys)
+    assert len(store.load().records) == 1
 
 
 def test_a_kernel_that_stops_writing_is_caught(run: Run, capsys: pytest.CaptureFixture[str]) -> None:

@@ -103,5 +103,13 @@ def test_the_design_follows_the_noise() -> None:
     assert isinstance(noisy_captures.design.costs, Costs)
 
 
+def test_a_small_budget_buys_rounds_rather_than_blocks() -> None:
+    noisy = Noise(replay=0.01, instance=0.0)
+    rich, poor = compared(1, 1.0, noisy), compared(1, 1.0, noisy, budget_s=0.35)
+    assert rich.design is not None and poor.design is not None
+    assert poor.design.kept_blocks < rich.design.kept_blocks
+    assert len(poor.counted) >= 20
+
+
 def test_the_same_seeds_give_the_same_samples() -> None:
     assert compared(9, 1.0, LOUD, budget_s=0.3).rounds == compared(9, 1.0, LOUD, budget_s=0.3).rounds
