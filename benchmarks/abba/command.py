@@ -242,5 +242,5 @@ def add_options(verb: argparse.ArgumentParser) -> None:
     """The options of `abba`."""
     shared.sides(verb)
     shared.shapes(verb)
-    shared.rule(verb, budget_s=10.0, budget_of="all comparisons together")
+    shared.rule(verb, budget_s=10.0, budget_text="of all comparisons together; default 10s")
     shared.target(verb)

@@ -43,14 +43,15 @@ class CudaBench:
         with torch.cuda.stream(self._stream):
             self._work = workload.make(sides, shape, copies=copies, device=device)
         self._stream.synchronize()
-        self.launches = copies
+        self.launches, self._captures = copies, 0
         # The faster side decides, so that its samples too are long enough.
         sweep_us = min(self._trial_us(side) for side in sides)
         self.launches = copies * max(1, math.ceil(LEAST_SAMPLE_US / sweep_us))
 
     def capture(self, side: str) -> Instance:
-        """A new graph of `launches` calls that rotate through the inputs. Nothing may be allocated in it."""
-        graph, calls = torch.cuda.CUDAGraph(), self._work.calls[side]
+        """A new graph of `launches` calls that rotate through the inputs; workspaces are used in turn."""
+        graph, calls = torch.cuda.CUDAGraph(), self._work.calls[side][self._captures % 2]
+        self._captures += 1
         with torch.cuda.stream(self._stream):
             graph.capture_begin()
             for at in range(self.launches):

@@ -22,9 +22,10 @@ COLD_COPIES = 2  # a token of the GPU's rotation: what is cold in a CPU is not l
 
 @dataclass(frozen=True, kw_only=True)
 class HostInstance:
-    """A CPU captures nothing: all instances of a side are alike."""
+    """A CPU captures nothing: instances differ in the workspace that they use."""
 
     side: str
+    workspace: int
 
 
 class HostBench:
@@ -39,14 +40,17 @@ class HostBench:
         quickest = min(self._once(side) for side in sides)
         self._sweeps = max(1, -(-int(LEAST_SAMPLE_US) // max(1, int(quickest))))
         self.launches = self._sweeps * copies
+        self._captures = 0
 
     def capture(self, side: str) -> Instance:
-        """Nothing but the side's name."""
-        return HostInstance(side=side)
+        """The side, and one workspace and the other in turn."""
+        self._captures += 1
+        return HostInstance(side=side, workspace=self._captures % 2)
 
     def play(self, order: Sequence[Instance], replays: int) -> tuple[Leg, ...]:
         """Take turns; outputs are poisoned before and compared after, outside the timed region."""
-        return tuple(self._leg(instance.side, replays) for instance in order)
+        turns = [instance for instance in order if isinstance(instance, HostInstance)]
+        return tuple(self._leg(turn, replays) for turn in turns)
 
     def state(self) -> State:
         """A CPU's state isn't read."""
@@ -60,13 +64,13 @@ class HostBench:
         """The monotonic clock."""
         return time.perf_counter()
 
-    def _leg(self, side: str, replays: int) -> Leg:
+    def _leg(self, turn: HostInstance, replays: int) -> Leg:
         self._work.poison()
-        times = tuple(self._sample_us(side) for _ in range(replays))
-        return Leg(side=side, times_us=times, wrong=int(self._work.wrong(side)))
+        times = tuple(self._sample_us(turn) for _ in range(replays))
+        return Leg(side=turn.side, times_us=times, wrong=int(self._work.wrong(turn.side)))
 
-    def _sample_us(self, side: str) -> float:
-        calls, sweeps = self._work.calls[side], range(self._sweeps)
+    def _sample_us(self, turn: HostInstance) -> float:
+        calls, sweeps = self._work.calls[turn.side][turn.workspace], range(self._sweeps)
         start = time.process_time_ns()
         for _ in sweeps:
             for call in calls:
@@ -75,6 +79,6 @@ class HostBench:
 
     def _once(self, side: str) -> float:
         start = time.process_time_ns()
-        for call in self._work.calls[side]:
+        for call in self._work.calls[side][0]:
             call()
         return (time.process_time_ns() - start) / 1e3

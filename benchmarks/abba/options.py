@@ -40,10 +40,9 @@ def shapes(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--l2", choices=("cold", "hot"), default="cold", help="default: cold")
 
 
-def rule(verb: argparse.ArgumentParser, *, budget_s: float, budget_of: str) -> None:
+def rule(verb: argparse.ArgumentParser, *, budget_s: float | None, budget_text: str) -> None:
     """The decision."""
-    text = f"of {budget_of}; default {budget_s}s"
-    verb.add_argument("--budget", type=seconds, default=budget_s, metavar="TIME", help=text)
+    verb.add_argument("--budget", type=seconds, default=budget_s, metavar="TIME", help=budget_text)
     verb.add_argument("--alpha", type=float, default=0.05, help="the family's error rate; default 0.05")
     verb.add_argument("--margin", type=float, default=0.005, help="what counts as the same; default 0.005")
     verb.add_argument("--reject-above", type=float, default=0.0, help="slowdown that is allowed; default 0")

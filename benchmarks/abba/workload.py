@@ -1,17 +1,25 @@
-"""The calls that both sides make: the same inputs, one set of output buffers, each side's own workspace."""
+"""The calls that both sides make: the same inputs, one set of output buffers, two workspaces in turn.
+
+Where a workspace lies can cost time. So the first capture of a pair uses one and the second the other,
+whichever side it is, and mirrored rounds cancel what they differ by. Sides whose workspaces differ in shape
+keep their own.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
-from benchmarks.abba import guards
+from benchmarks.abba.guards import AlarmError
 from benchmarks.abba.subjects import OP, Contender
 from benchmarks.latency import problem
 from benchmarks.latency.problem import Problem, Shape
+from grouped_attention.workspace import Workspace
 
 POISON = 0x7E5A  # a NaN that no kernel stores: the contract's only NaN is 0x7FFF
 Call = Callable[[], object]
@@ -19,10 +27,10 @@ Call = Callable[[], object]
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """Per side, one call per copy of the inputs, and the bits that an eager call of each gave."""
+    """Per side and workspace, one call per copy of the inputs; per side, the bits that eager calls gave."""
 
     outputs: torch.Tensor  # int16 bits, [copies, R, H, D]
-    calls: Mapping[str, Sequence[Call]]
+    calls: Mapping[str, tuple[Sequence[Call], Sequence[Call]]]
     truth: Mapping[str, torch.Tensor]
 
     def poison(self) -> None:
@@ -41,25 +49,58 @@ def make(sides: Mapping[str, Contender], shape: Shape, *, copies: int, device: t
     """
     problems = [problem.make(shape, seed, device) for seed in range(copies)]
     out = torch.empty((copies, *problems[0].q.shape), dtype=torch.float16, device=device)
-    bits = out.view(torch.int16)
+    with _named_failures(sides):
+        spaces = [_workspace(contender, shape, device) for contender in sides.values()]
     calls, truth = {}, {}
-    for side, contender in sides.items():
-        bits.fill_(POISON)
-        try:
-            calls[side] = _calls(contender, problems, out, shape)
-            for call in calls[side]:
-                call()
-        except (RuntimeError, TypeError, ValueError) as error:
-            raise guards.AlarmError("kernel-failed", f"the {side} raised: {error}") from error
-        truth[side] = bits.clone()
-    return Workload(outputs=bits, calls=calls, truth=truth)
+    for (side, contender), own in zip(sides.items(), spaces, strict=True):
+        used = spaces if exchangeable(*spaces) else (own, own)
+        first, second = (_calls(contender, problems, out, shape, space) for space in used)
+        calls[side] = (first, second)
+        with _named_failures([side]):
+            truth[side] = _eager_bits(first, out)
+    return Workload(outputs=out.view(torch.int16), calls=calls, truth=truth)
 
 
-def _calls(contender: Contender, problems: Sequence[Problem], out: torch.Tensor, shape: Shape) -> list[Call]:
-    fixed = {"softmax_scale": shape.head_dim**-0.5, "k_scale": 1.0, "v_scale": 1.0}
-    extension = contender.extension
-    if extension is not None:
-        sizes = {"heads": shape.heads, "head_dim": shape.head_dim, "device": out.device}
-        fixed["workspace"] = extension.workspace(OP, **sizes)
+def exchangeable(one: Workspace | None, other: Workspace | None) -> bool:
+    """True when both are there and alike, so that either side can use either."""
+    if one is None or other is None:
+        return False
+    return [t.shape for t in one.tensors] == [t.shape for t in other.tensors]
+
+
+@contextmanager
+def _named_failures(sides: Iterable[str]) -> Iterator[None]:
+    try:
+        yield
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise AlarmError("kernel-failed", f"the {' or '.join(sides)} raised: {error}") from error
+
+
+def _workspace(contender: Contender, shape: Shape, device: torch.device) -> Workspace | None:
+    if contender.extension is None:
+        return None
+    sizes = {"heads": shape.heads, "head_dim": shape.head_dim, "device": device}
+    made: Workspace = contender.extension.workspace(OP, **sizes)
+    return made
+
+
+def _calls(
+    contender: Contender,
+    problems: Sequence[Problem],
+    out: torch.Tensor,
+    shape: Shape,
+    space: Workspace | None,
+) -> list[Call]:
+    fixed: dict[str, Any] = {"softmax_scale": shape.head_dim**-0.5, "k_scale": 1.0, "v_scale": 1.0}
+    if space is not None:
+        fixed["workspace"] = space
     op = functools.partial(contender.attend, **fixed)
     return [functools.partial(op, *one.arguments, out=out[at]) for at, one in enumerate(problems)]
+
+
+def _eager_bits(calls: Sequence[Call], out: torch.Tensor) -> torch.Tensor:
+    bits = out.view(torch.int16)
+    bits.fill_(POISON)
+    for call in calls:
+        call()
+    return bits.clone()

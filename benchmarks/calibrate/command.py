@@ -34,6 +34,7 @@ from evidence import instrument, machine, record, store
 from evidence.record import Reason, Record
 
 EXIT_USAGE = 2
+DEFAULT_BUDGETS_S = {"host": 5.0, "cuda": 2.5}  # as abba's: 10 s for four contexts
 DEFAULT_PLANTS = {"host": (0.1,), "cuda": ()}
 
 
@@ -50,6 +51,7 @@ def run(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     backend, arch = command.target(options)
     chosen = subjects.candidate(options.artifact, backend=backend, arch=arch)
+    options.budget = options.budget or DEFAULT_BUDGETS_S[backend]
     shapes = command.family(options, backend)
     if len({shape.context for shape in shapes}) != len(shapes):
         raise ArtifactsError("usage", "one number of rows and one page size per study: start one for each")
@@ -92,7 +94,8 @@ def _cases(
 def _kinds(options: argparse.Namespace, chosen: Contender) -> Iterator[tuple[str, bool, Contender]]:
     """A/A, a second build of the same code, and the planted slowdowns."""
     named = {"backend": chosen.subject.backend, "arch": chosen.subject.arch}
-    yield AA, True, chosen
+    # Loaded once more, as a comparison of two artifacts would be.
+    yield AA, True, subjects.candidate(options.artifact, **named)
     if options.second is not None:
         second = subjects.candidate(options.second, **named)
         if not subjects.identical(chosen, second):
@@ -187,7 +190,7 @@ def add_options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--most-false-alarms", type=float, default=0.1, help="a rate; default 0.1")
     verb.add_argument("--least-power", type=float, default=0.9, help="a rate; default 0.9")
     shared.shapes(verb)
-    shared.rule(verb, budget_s=2.5, budget_of="one trial")
+    shared.rule(verb, budget_s=None, budget_text="of one trial; default 2.5s, on the host 5s")
     shared.target(verb)
 
 

@@ -261,9 +261,27 @@ def test_both_sides_get_the_same_inputs_and_their_own_truth() -> None:
     work = workload.make(sides, shape, copies=3, device=torch.device("cpu"))
     assert all(torch.equal(a, b) for a, b in zip(seen[BASE], seen[CANDIDATE], strict=True))
     assert len(seen[BASE]) == 3 and len({q.data_ptr() for q in seen[BASE]}) == 3
-    for call in work.calls[BASE]:
+    for call in work.calls[BASE][0]:
         call()
     assert (int(work.wrong(BASE)), int(work.wrong(CANDIDATE))) == (0, work.outputs.numel())
+
+
+def test_workspaces_change_hands_where_they_are_alike() -> None:
+    import grouped_attention as ga
+
+    extensions = {side: ga.load(backend="host", arch="sm_70") for side in (BASE, CANDIDATE)}
+    subject = subjects.Subject(backend="host", arch="sm_70", sha256="a")
+    sides = {
+        side: subjects.Contender(label=side, subject=subject, attend=e.grouped_e4m3_fp32, extension=e)
+        for side, e in extensions.items()
+    }
+    shape = Shape(rows=2, heads=3, head_dim=64, page=16, context=32)
+    work = workload.make(sides, shape, copies=1, device=torch.device("cpu"))
+    used = {side: [calls[0].keywords["workspace"] for calls in work.calls[side]] for side in sides}  # type: ignore[attr-defined]
+    assert used[BASE] == used[CANDIDATE] and used[BASE][0] is not used[BASE][1]
+    small = extensions[BASE].workspace(workload.OP, heads=3, head_dim=64, device="cpu")
+    large = extensions[BASE].workspace(workload.OP, heads=6, head_dim=256, device="cpu")
+    assert not workload.exchangeable(small, large) and not workload.exchangeable(small, None)
 
 
 def test_orders_differ_from_run_to_run() -> None:
