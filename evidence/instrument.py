@@ -19,6 +19,13 @@ PACKAGES = {
     "replay": ("fixtures", "regression"),
     "static": ("artifacts", "benchmarks/static", "kernels/grouped_attention"),
     "latency": ("benchmarks/latency", "kernels/grouped_attention"),
+    "abba": ("benchmarks/abba", "benchmarks/latency", "kernels/grouped_attention"),
+    "calibration": (
+        "benchmarks/abba",
+        "benchmarks/calibrate",
+        "benchmarks/latency",
+        "kernels/grouped_attention",
+    ),
 }
 
 

@@ -153,6 +153,44 @@ _STATIC: Mapping[str, tuple[str, str]] = {
     "kernel-vanished": ("A kernel of the base is not in the candidate.", "Check that nothing was dropped."),
 }
 
+_TIMING: Mapping[str, tuple[str, str]] = {
+    "same": ("The candidate's time lies within the margin of the base's.", "Nothing to do."),
+    "no-slower": ("No comparison found the candidate slower than is allowed.", "Nothing to do."),
+    "identical": ("Both sides are the same code, so nothing was timed.", "--aa times it against itself."),
+    "slower": (
+        "The interval of candidate ÷ base lies above 1 plus what is allowed.",
+        "Look at the comparison that is named; --reject-above allows a slowdown.",
+    ),
+    "time-undecided": (
+        "The budget ended before the interval said slower, faster or the same.",
+        "Give it more time with --budget, or a quieter machine.",
+    ),
+    "too-few-samples": (
+        "Too few rounds are valid to say anything.",
+        "See what was void (throttling, loaded code), or give it more time with --budget.",
+    ),
+    "host-clock": (
+        "The time is of a CPU: it tests the instrument, and says nothing of the kernel.",
+        "Run it on a GPU machine.",
+    ),
+    "base-bits-differ": (
+        "After a timed replay the base's outputs aren't those of an eager call.",
+        "Check the machine and the base before the change.",
+    ),
+    "below-roofline": (
+        "A call took less time than reading its keys and values must take.",
+        "The replay can't have done its work: check the launch, the lengths and the device's figures.",
+    ),
+    "gpu-error": ("The GPU reported a memory error or an Xid while timing.", "Check the GPU: nvidia-smi -q."),
+    "calibrated": ("False alarms and power of the timing are within their limits.", "Nothing to do."),
+    "calibration-bad": (
+        "The timing is shown to err more often than its limit.",
+        "Don't trust its verdicts on this machine; look for throttling and neighbours.",
+    ),
+    "too-few-trials": ("The trials so far don't decide it.", "Run more of the study: --study, --declared."),
+    "no-study": ("This run can't join the study, or scipy is missing.", "Read the message."),
+}
+
 _MEMORY: Mapping[str, tuple[str, str]] = {
     "memory-error": ("The memory checker found an error.", "Read the report that the record names."),
     "memory-clean": ("The memory checker found nothing.", "Nothing to do."),
@@ -168,4 +206,12 @@ _MACHINERY: Mapping[str, tuple[str, str]] = {
     ),
 }
 
-CODES: Mapping[str, tuple[str, str]] = {**_VERDICT, **_BASE, **_REPLAY, **_STATIC, **_MEMORY, **_MACHINERY}
+CODES: Mapping[str, tuple[str, str]] = {
+    **_VERDICT,
+    **_BASE,
+    **_REPLAY,
+    **_STATIC,
+    **_TIMING,
+    **_MEMORY,
+    **_MACHINERY,
+}

@@ -49,8 +49,8 @@ class CudaBench:
         self.launches = copies * max(1, math.ceil(LEAST_SAMPLE_US / sweep_us))
 
     def capture(self, side: str) -> Instance:
-        """A new graph of `launches` calls that rotate through the inputs; workspaces are used in turn."""
-        graph, calls = torch.cuda.CUDAGraph(), self._work.calls[side][self._captures % 2]
+        """A new graph of `launches` calls that rotate through the inputs."""
+        graph, calls = torch.cuda.CUDAGraph(), self._work.calls[side][workload.placement(self._captures)]
         self._captures += 1
         with torch.cuda.stream(self._stream):
             graph.capture_begin()

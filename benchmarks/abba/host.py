@@ -43,9 +43,10 @@ class HostBench:
         self._captures = 0
 
     def capture(self, side: str) -> Instance:
-        """The side, and one workspace and the other in turn."""
+        """The side, and the workspace that both sides of this pair use."""
+        made = HostInstance(side=side, workspace=workload.placement(self._captures))
         self._captures += 1
-        return HostInstance(side=side, workspace=self._captures % 2)
+        return made
 
     def play(self, order: Sequence[Instance], replays: int) -> tuple[Leg, ...]:
         """Take turns; outputs are poisoned before and compared after, outside the timed region."""

@@ -266,7 +266,12 @@ def test_both_sides_get_the_same_inputs_and_their_own_truth() -> None:
     assert (int(work.wrong(BASE)), int(work.wrong(CANDIDATE))) == (0, work.outputs.numel())
 
 
-def test_workspaces_change_hands_where_they_are_alike() -> None:
+def test_both_sides_of_a_pair_use_one_workspace_and_the_next_pair_another() -> None:
+    used = [workload.placement(capture) for capture in range(2 * workload.PLACEMENTS + 2)]
+    assert used[0::2] == used[1::2] == [*range(workload.PLACEMENTS), 0]
+
+
+def test_workspaces_are_shared_where_they_are_alike() -> None:
     import grouped_attention as ga
 
     extensions = {side: ga.load(backend="host", arch="sm_70") for side in (BASE, CANDIDATE)}
@@ -278,7 +283,8 @@ def test_workspaces_change_hands_where_they_are_alike() -> None:
     shape = Shape(rows=2, heads=3, head_dim=64, page=16, context=32)
     work = workload.make(sides, shape, copies=1, device=torch.device("cpu"))
     used = {side: [calls[0].keywords["workspace"] for calls in work.calls[side]] for side in sides}  # type: ignore[attr-defined]
-    assert used[BASE] == used[CANDIDATE] and used[BASE][0] is not used[BASE][1]
+    assert all(one is other for one, other in zip(used[BASE], used[CANDIDATE], strict=True))
+    assert len({space.acc.data_ptr() for space in used[BASE]}) == workload.PLACEMENTS
     small = extensions[BASE].workspace(workload.OP, heads=3, head_dim=64, device="cpu")
     large = extensions[BASE].workspace(workload.OP, heads=6, head_dim=256, device="cpu")
     assert not workload.exchangeable(small, large) and not workload.exchangeable(small, None)
