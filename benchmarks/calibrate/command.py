@@ -81,9 +81,9 @@ def measure(cases: list[Case], rule: Rule, options: argparse.Namespace, source: 
 def _cases(
     options: argparse.Namespace, chosen: Contender, shapes: list[Shape], source: random.Random
 ) -> Iterator[Case]:
-    for kind, null, other in _kinds(options, chosen):
+    for kind, null, base, other in _kinds(options, chosen):
         backend, arch = chosen.subject.backend, chosen.subject.arch
-        sides = Sides(base=chosen, candidate=other, backend=backend, arch=arch)
+        sides = Sides(base=base, candidate=other, backend=backend, arch=arch)
         for shape in shapes:
             bench: Callable[[], Any] = functools.partial(
                 command.bench, sides, shape, source, hot=options.l2 == "hot"
@@ -91,20 +91,23 @@ def _cases(
             yield Case(kind=kind, null=null, context=shape.context, bench=bench)
 
 
-def _kinds(options: argparse.Namespace, chosen: Contender) -> Iterator[tuple[str, bool, Contender]]:
-    """A/A, a second build of the same code, and the planted slowdowns."""
+def _kinds(
+    options: argparse.Namespace, chosen: Contender
+) -> Iterator[tuple[str, bool, Contender, Contender]]:
+    """(kind, whether both sides are one code, base, candidate) of A/A, two builds and planted slowdowns."""
     named = {"backend": chosen.subject.backend, "arch": chosen.subject.arch}
     # Loaded once more, as a comparison of two artifacts would be.
-    yield AA, True, subjects.candidate(options.artifact, **named)
+    yield AA, True, chosen, subjects.candidate(options.artifact, **named)
     if options.second is not None:
         second = subjects.candidate(options.second, **named)
         if not subjects.identical(chosen, second):
             raise ArtifactsError("usage", f"--second {options.second} isn't a build of the same code")
-        yield "two builds", True, second
+        yield "two builds", True, chosen, second
     for fraction in options.plant or DEFAULT_PLANTS[chosen.subject.backend]:
-        yield f"planted {fraction:.2%}", False, planted.slowed(chosen, fraction)
+        yield f"planted {fraction:.2%}", False, chosen, planted.slowed(chosen, fraction)
+    unslowed = chosen if options.unslowed is None else subjects.candidate(options.unslowed, **named)
     for spec in options.slowed or ():
-        yield f"slowed {Path(spec).name}", False, subjects.candidate(spec, **named)
+        yield f"slowed {Path(spec).name}", False, unslowed, subjects.candidate(spec, **named)
 
 
 def _study(options: argparse.Namespace, chosen: Contender, rule: Rule, shapes: list[Shape]) -> Study:
@@ -199,5 +202,7 @@ def _sides(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--second", metavar="SPEC", help="another build of the same code: A/A of two builds")
     text = "a build with a spin patch; may be repeated"
     verb.add_argument("--slowed", metavar="SPEC", action="append", help=text)
+    text = "what --slowed is compared with, as a spin changes the code around it; default: --artifact"
+    verb.add_argument("--unslowed", metavar="SPEC", help=text)
     text = "slow the host's call by this fraction; may be repeated; default there 0.1"
     verb.add_argument("--plant", type=float, action="append", metavar="FRACTION", help=text)
