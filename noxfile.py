@@ -27,7 +27,17 @@ JUDGED = (0, 1, 3, 4, 5)  # a failing step leaves its record or its absence; the
 OWN_PATH = os.environ.get("PYTHONPATH") if NO_VENV else None  # where such a machine keeps its packages
 ENV = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "kernels"), *filter(None, [OWN_PATH])])}
 CXX = ("*.h", "*.cc", "*.cu", "*.cuh")
-STYLED = ["noxfile.py", "kernels", "fixtures", "artifacts", "evidence", "benchmarks", "regression", "tests"]
+STYLED = [
+    "noxfile.py",
+    "kernels",
+    "fixtures",
+    "artifacts",
+    "evidence",
+    "benchmarks",
+    "regression",
+    "sanitizer",
+    "tests",
+]
 
 
 def python(session: nox.Session, *groups: str) -> str:
@@ -119,6 +129,30 @@ def replay(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none", default=False)
+def memcheck(session: nox.Session) -> None:
+    """Check alignments and boundaries for memory faults, on a GPU or the CPU twin: `-- [--cases core]`."""
+    module(session, python(session, "run"), "sanitizer", "memcheck", *session.posargs)
+
+
+@nox.session(venv_backend="none", default=False)
+def racecheck(session: nox.Session) -> None:
+    """Check shared memory for races, on a GPU."""
+    module(session, python(session, "run"), "sanitizer", "racecheck", *session.posargs)
+
+
+@nox.session(venv_backend="none", default=False)
+def initcheck(session: nox.Session) -> None:
+    """Check for reads of memory that nothing wrote, on a GPU."""
+    module(session, python(session, "run"), "sanitizer", "initcheck", *session.posargs)
+
+
+@nox.session(venv_backend="none", default=False)
+def synccheck(session: nox.Session) -> None:
+    """Check for misuse of barriers, on a GPU."""
+    module(session, python(session, "run"), "sanitizer", "synccheck", *session.posargs)
+
+
+@nox.session(venv_backend="none", default=False)
 def abba(session: nox.Session) -> None:
     """Time candidate against base: `-- --base … [--contexts …] [--budget 10s] [--plot PATH]`."""
     module(session, python(session, "run", "plot"), "benchmarks", "abba", *session.posargs)
@@ -144,7 +178,12 @@ def lint(session: nox.Session) -> None:
     module(session, interpreter, "ruff", "format", "--check", *STYLED)
     module(session, interpreter, "mypy")
     session.run(str(Path(interpreter).with_name("lint-imports")), env=ENV, external=True)
-    sources = [str(p) for s in CXX for top in ("kernels", "tests") for p in sorted((ROOT / top).rglob(s))]
+    sources = [
+        str(p)
+        for s in CXX
+        for top in ("kernels", "sanitizer", "tests")
+        for p in sorted((ROOT / top).rglob(s))
+    ]
     session.run(
         str(Path(interpreter).with_name("clang-format")), "--dry-run", "--Werror", *sources, external=True
     )

@@ -192,8 +192,44 @@ _TIMING: Mapping[str, tuple[str, str]] = {
 }
 
 _MEMORY: Mapping[str, tuple[str, str]] = {
-    "memory-error": ("The memory checker found an error.", "Read the report that the record names."),
-    "memory-clean": ("The memory checker found nothing.", "Nothing to do."),
+    "memory-clean": ("All cases are clean, and the planted faults were found.", "Nothing to do."),
+    "memory-error": (
+        "A tool found a fault; file and line are named.",
+        "Fix it, or suppress it with a reason.",
+    ),
+    "wrong-outcome": (
+        "A case gave other bits than its control, or wasn't refused as it must be.",
+        "sanitizer memcheck --cases CASE repeats it.",
+    ),
+    "control-not-found": (
+        "The planted fault was not found, so no silence of the tool means anything.",
+        "Check the tool's version against the GPU and the driver.",
+    ),
+    "signs-disagree": ("Exit status, report, log and marks tell different stories.", "Read the kept logs."),
+    "died-without-report": ("The process ended in a case, and no report says why.", "Read the kept logs."),
+    "cases-missing": ("Some cases were never run.", "Read the other reasons: they say what stopped it."),
+    "nothing-checked": ("No case was chosen.", "Choose --cases core or all."),
+    "time-limit": ("A process ran past its time limit.", "Look at the case that is named."),
+    "not-started": ("The process ended before its first case.", "Read its message."),
+    "no-report": ("The tool's XML is missing or cut off.", "Read the kept logs."),
+    "no-summary": ("The tool's log ends without a summary.", "Read the kept logs."),
+    "unknown-kind": ("The XML holds a kind of record never seen before.", "Teach sanitizer/xml_report.py."),
+    "api-error": ("A CUDA call failed, and no record names a place.", "Read the kept logs."),
+    "not-instrumented": (
+        "The tool saw no CUDA call, or the library holds no checks.",
+        "For the host, compile with -fsanitize=address -g.",
+    ),
+    "twin-differs": (
+        "The instrumented build would be of other sources than the artifact.",
+        "Build the artifact from this work tree, or from a revision that is here.",
+    ),
+    "no-tool": ("compute-sanitizer is not here.", "pip install the wheel that is named."),
+    "tool-too-new": (
+        "This compute-sanitizer no longer supports the architecture.",
+        "Install a 12.x release.",
+    ),
+    "tool-failed": ("compute-sanitizer can't say its version.", "Install it again."),
+    "no-control": ("The planted fault can't be built.", "Read its message; --control takes a cubin."),
 }
 
 _MACHINERY: Mapping[str, tuple[str, str]] = {

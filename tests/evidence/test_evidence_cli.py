@@ -239,13 +239,14 @@ def test_every_reason_code_in_the_sources_is_explained() -> None:
     import re
 
     root = Path(__file__).parents[2]
-    packages = ("artifacts", "evidence", "benchmarks", "regression")
+    packages = ("artifacts", "evidence", "benchmarks", "regression", "sanitizer")
     found = {
         code
         for package in packages
         for path in sorted((root / package).rglob("*.py"))
         for code in re.findall(
-            r'(?:Reason\(\s*code=|ArtifactsError\(\s*|CostsError\(\s*|judge\.(?:unknown|error)\(\s*)"([a-z0-9-]+)"',
+            r"(?:Reason\(\s*code=|\b(?:Artifacts|Costs|Subject|Tool)Error\(\s*|found\.append\(\(\s*"
+            r'|judge\.(?:unknown|error)\(\s*)"([a-z0-9-]+)"',
             path.read_text(),
         )
     }

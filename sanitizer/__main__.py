@@ -1,0 +1,7 @@
+"""`python -m sanitizer`."""
+
+import sys
+
+from sanitizer.cli import main
+
+sys.exit(main())

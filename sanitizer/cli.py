@@ -1,0 +1,72 @@
+"""Command line: `python -m sanitizer memcheck | racecheck | initcheck | synccheck`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from sanitizer import command
+from sanitizer.cuda import TOOLS
+from sanitizer.judge import EXIT_CODES
+
+EXIT_USAGE = 2
+
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments of `python -m sanitizer`."""
+    top = argparse.ArgumentParser(prog="python -m sanitizer", description=__doc__)
+    verbs = top.add_subparsers(dest="tool", required=True)
+    for tool in TOOLS:
+        text = f"the table of alignments and boundaries under {tool}"
+        text += "; without a GPU under AddressSanitizer and UBSan" if tool == "memcheck" else "; needs a GPU"
+        _options(verbs.add_parser(tool, help=text, description=text))
+    return top
+
+
+def _options(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--backend", choices=("host", "cuda"), help="default: cuda where there is a GPU, else host"
+    )
+    verb.add_argument("--arch", help="default: the GPU's; sm_70 on the host")
+    chosen = verb.add_mutually_exclusive_group()
+    chosen.add_argument("--artifact", type=Path, metavar="DIR", help="an artifact, or a folder of several")
+    chosen.add_argument(
+        "--library",
+        type=Path,
+        metavar="PATH",
+        help="a library; for the host built with -fsanitize=address -g",
+    )
+    verb.add_argument(
+        "--cases", default="all", metavar="NAMES", help="core, all (default), or names with commas"
+    )
+    verb.add_argument(
+        "--control",
+        type=Path,
+        metavar="CUBIN",
+        help="planted kernels built elsewhere (python -m sanitizer.controls)",
+    )
+    verb.add_argument(
+        "--suppressions", type=Path, metavar="FILE", help="TOML: findings accepted, with reason and expiry"
+    )
+    verb.add_argument("--json", type=Path, metavar="PATH", help="write findings and verdict there")
+    verb.add_argument("--junit", type=Path, metavar="PATH", help="write JUnit XML there")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one tool; the last line is its verdict; return the exit code."""
+    try:
+        options = parser().parse_args(arguments)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else EXIT_USAGE
+    try:
+        found = command.run(options)
+    except OSError as error:
+        print(f"machinery: {error}", file=sys.stderr)
+        print(f"verdict: unknown (machinery: {error})")
+        return EXIT_CODES["error"]
+    for reason in found.reasons[1:]:
+        print(f"also {reason.code}: {reason.text}")
+    print(found.line, flush=True)
+    return EXIT_CODES[found.word]

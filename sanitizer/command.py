@@ -1,0 +1,159 @@
+"""What `python -m sanitizer TOOL` does, from options to a judgement and a record."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import tempfile
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from evidence import machine, places, record, store
+from evidence.record import Reason
+from fixtures.cases import boundary
+from fixtures.errors import FixtureError
+from grouped_attention.toolchain import ToolError as CompilerError
+from sanitizer import batch, controls, cuda, host, judge, outputs, subject, suppressions, tools
+from sanitizer.batch import Launch
+from sanitizer.judge import Judgement
+from sanitizer.subject import Checked, SubjectError
+from sanitizer.suppressions import SuppressionError
+
+DEFAULT_HOST_ARCH = "sm_70"
+ONLY_MEMCHECK = "is a tool for GPUs: only memcheck has a CPU twin (--backend host)"
+
+
+def run(options: argparse.Namespace) -> Judgement:
+    """Choose cases and binary, run the cases under the tool, keep a record, say what came out."""
+    try:
+        entries = suppressions.read(options.suppressions)
+        specs = boundary.select(options.cases)
+        chosen = _completed(options)
+        complaint = _impossible(options.tool, chosen.backend)
+        if complaint is not None:
+            return complaint
+        checked = subject.resolve(chosen)
+        backend = checked.subject.backend
+        names = tuple(spec.name for spec in specs if backend in spec.backends)
+        return _impossible(options.tool, backend) or _measure(options, checked, names, entries)
+    except (SuppressionError, FixtureError) as error:
+        return judge.usage(str(error))
+    except (SubjectError, tools.ToolError) as error:
+        return judge.unknown(error.code, str(error))
+    except (controls.ControlError, CompilerError) as error:
+        return judge.unknown("no-control", str(error))
+
+
+def _completed(options: argparse.Namespace) -> argparse.Namespace:
+    """The options with a backend and an architecture, unless a path says what it is."""
+    if options.artifact or options.library:
+        return options
+    gpu = bool(machine.gpus_seen()[0])
+    backend = options.backend or ("cuda" if gpu or options.tool != "memcheck" else "host")
+    if options.backend is None and backend == "host":
+        print("no GPU here: the CPU twin is checked, under AddressSanitizer and UBSan")
+    arch = options.arch or (_gpu_arch() if backend == "cuda" and gpu else DEFAULT_HOST_ARCH)
+    return argparse.Namespace(**{**vars(options), "backend": backend, "arch": arch})
+
+
+def _impossible(tool: str, backend: str | None) -> Judgement | None:
+    """Why the tool can't run on the backend here."""
+    if backend == "host" and tool != "memcheck":
+        return judge.usage(f"{tool} {ONLY_MEMCHECK}")
+    if backend == "cuda" and not machine.gpus_seen()[0]:
+        return judge.unknown(
+            "no-gpu", f"{tool} of a cuda library needs a GPU, and nvidia-smi lists none here"
+        )
+    return None
+
+
+def _gpu_arch() -> str:
+    capability = machine.gpus_seen()[0][0]["compute_capability"]
+    return f"sm_{capability.replace('.', '')}"
+
+
+def _measure(
+    options: argparse.Namespace,
+    checked: Checked,
+    names: tuple[str, ...],
+    entries: tuple[suppressions.Suppression, ...],
+) -> Judgement:
+    started, tick = datetime.now(UTC), time.perf_counter()
+    folder = Path(tempfile.mkdtemp(prefix=f"{options.tool}-", dir=_runs()))
+    planted = controls.names(checked.subject.backend, options.tool)
+    launch, with_what = _launch(options, checked, folder)
+    scope = f"{checked.subject.label} under {with_what}"
+    print(f"{scope}: {len(names)} cases", flush=True)
+    attempts = batch.play((*names, *planted), launch, folder / "runs")
+    found = judge.judge(names, planted, attempts, entries, scope=scope)
+    _keep(options, checked, names, found, started, time.perf_counter() - tick)
+    _report(options, names, found, folder)
+    return _claimed(found, checked.dirty)
+
+
+def _launch(options: argparse.Namespace, checked: Checked, folder: Path) -> tuple[Launch, str]:
+    arch = checked.subject.arch
+    if checked.subject.backend == "host":
+        library = subject.copy(checked.library, folder)
+        return host.launcher(library, controls.build_host(folder)), "AddressSanitizer and UBSan"
+    tool = tools.find(arch)
+    control = options.control or controls.build_cuda(folder, arch)
+    return cuda.launcher(tool, options.tool, checked.library, control), f"{tool.text} {options.tool}"
+
+
+def _keep(
+    options: argparse.Namespace,
+    checked: Checked,
+    names: tuple[str, ...],
+    found: Judgement,
+    started: datetime,
+    duration_s: float,
+) -> None:
+    running = {"sha256": checked.running.sha256, "code_digest": checked.running.code_digest}
+    made = record.make(
+        kind=options.tool,
+        artifact=checked.subject,
+        inputs=places.inputs_hash(),
+        selection={"cases": options.cases},
+        outcome=judge.OUTCOMES[found.word],
+        reasons=found.reasons,
+        results={**outputs.as_json(found, names), "ran": running},
+        started_at=started,
+        duration_s=duration_s,
+    )
+    print(f"record: {store.append(made)}")
+
+
+def _report(options: argparse.Namespace, names: tuple[str, ...], found: Judgement, folder: Path) -> None:
+    if found.findings:
+        print(outputs.table(found.findings))
+    for name, text in found.complaints:
+        print(f"{name}: {text}")
+    if options.json is not None:
+        verdict = {"word": found.word, "reasons": [vars(reason) for reason in found.reasons]}
+        outputs.write_json(options.json, {**outputs.as_json(found, names), "verdict": verdict})
+    if options.junit is not None:
+        outputs.write_junit(options.junit, options.tool, names, found)
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        print("\n".join(outputs.github(found)))
+    if found.word == "admitted":
+        shutil.rmtree(folder)  # a failed run's logs are kept
+    else:
+        print(f"logs: {folder}")
+
+
+def _claimed(found: Judgement, dirty: tuple[str, ...]) -> Judgement:
+    """A dirty tree can be measured, never admitted."""
+    if found.word != "admitted" or not dirty:
+        return found
+    text = f"{found.reasons[0].text}, but {dirty[0]} differs from the commit: commit, and run again"
+    return replace(found, word="undecided", reasons=(Reason(code="dirty-tree", text=text),))
+
+
+def _runs() -> Path:
+    folder = places.home() / "sanitizer"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

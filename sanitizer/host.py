@@ -1,0 +1,97 @@
+"""Cases under AddressSanitizer and UndefinedBehaviorSanitizer, on a CPU."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from artifacts.places import PRODUCT, root
+from evidence.record import Reason
+from grouped_attention import toolchain
+from sanitizer import asan, marks
+from sanitizer.batch import Attempt, Launch
+from sanitizer.findings import Finding, merged
+from sanitizer.marks import Marks
+from sanitizer.process import Ended, run
+
+FOUND = 99
+START_LIMIT_S, CASE_LIMIT_S = 120.0, 2.0
+OPTIONS = {
+    "ASAN_OPTIONS": f"detect_leaks=0:halt_on_error=1:exitcode={FOUND}",
+    "UBSAN_OPTIONS": f"print_stacktrace=1:halt_on_error=1:exitcode={FOUND}",
+    "PYTHONMALLOC": "malloc",
+}
+
+
+def launcher(library: Path, control: Path) -> Launch:
+    """What runs cases of an instrumented library in a process of its own."""
+    env = {**worker_environment(), **environment()}
+
+    def launch(names: tuple[str, ...], folder: Path) -> Attempt:
+        command = worker_command("host", library, control, folder)
+        limit_s = START_LIMIT_S + CASE_LIMIT_S * len(names)
+        ended = run(command, log=folder / "log.txt", limit_s=limit_s, env=env)
+        seen = marks.read(folder / "marks.jsonl")
+        findings = merged(one.of(seen.open or "") for one in asan.parse(ended.output))
+        problems = _problems(ended, seen, findings)
+        return Attempt(names=names, marks=seen, findings=findings, problems=problems)
+
+    return launch
+
+
+def environment() -> dict[str, str]:
+    """What an instrumented library needs to be loaded, and to end the process at the first fault."""
+    return {**OPTIONS, "LD_PRELOAD": _runtimes()}
+
+
+def worker_environment() -> dict[str, str]:
+    """The caller's environment, with this checkout importable."""
+    folders = [str(root()), str(root() / PRODUCT), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, folders))}
+
+
+def worker_command(backend: str, library: Path, control: Path, folder: Path) -> list[str]:
+    """The argument list of a worker that reads and writes in the folder."""
+    files = {
+        "--library": library,
+        "--cases": folder / "cases.json",
+        "--marks": folder / "marks.jsonl",
+        "--control": control,
+    }
+    pairs = [text for name, path in files.items() for text in (name, str(path))]
+    return [sys.executable, "-m", "sanitizer.worker", "--backend", backend, *pairs]
+
+
+def _problems(ended: Ended, seen: Marks, findings: tuple[Finding, ...]) -> tuple[Reason, ...]:
+    """Where exit status, report and marks disagree."""
+    where = f"in {seen.open}" if seen.open else f"after {len(seen.ended)} cases"
+    if seen.trouble is not None:
+        return (Reason(code="not-started", text=seen.trouble),)
+    if ended.status is None:
+        return (Reason(code="time-limit", text=f"the process {ended.text} {where}"),)
+    agreed = {
+        0: seen.finished and not findings,
+        FOUND: seen.open is not None and bool(findings),
+    }
+    if agreed.get(ended.status, False):
+        return ()
+    text = f"{ended.text} {where}, {len(findings)} findings, finished: {seen.finished}"
+    return (Reason(code="signs-disagree", text=text),)
+
+
+def _runtimes() -> str:
+    """The compiler's own sanitizer runtime first, and the C++ library whose exceptions it intercepts."""
+    compiler = str(toolchain.find().cxx)
+    return " ".join(_file_of(compiler, name) for name in ("libasan.so", "libstdc++.so"))
+
+
+def _file_of(compiler: str, name: str) -> str:
+    done = subprocess.run(
+        [compiler, f"-print-file-name={name}"], capture_output=True, text=True, timeout=60, check=False
+    )
+    path = Path(done.stdout.strip())
+    if done.returncode != 0 or not path.is_absolute():
+        raise toolchain.ToolError(f"{compiler} has no {name}: install its sanitizer runtime")
+    return str(path)

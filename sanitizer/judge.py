@@ -1,0 +1,116 @@
+"""From attempts to one word. Only a run whose signs all agree, and whose controls were found, can admit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evidence.record import Reason
+from sanitizer.batch import Attempt
+from sanitizer.findings import Finding, merged
+from sanitizer.suppressions import Suppression, split
+
+EXIT_CODES = {"admitted": 0, "rejected": 1, "usage": 2, "undecided": 3, "unknown": 4, "error": 5}
+OUTCOMES = {
+    "admitted": "pass",
+    "undecided": "pass",
+    "rejected": "fail",
+    "unknown": "unknown",
+    "error": "error",
+}
+CONTROL = "control:"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """`complaints` are cases with a wrong outcome; `findings` stand, `suppressed` don't count."""
+
+    word: str
+    reasons: tuple[Reason, ...]
+    findings: tuple[Finding, ...] = ()
+    suppressed: tuple[Finding, ...] = ()
+    complaints: tuple[tuple[str, str], ...] = ()
+    controls: tuple[str, ...] = ()
+    processes: int = 0
+
+    @property
+    def line(self) -> str:
+        """The last line of the command."""
+        shown = self.word if self.word in ("admitted", "rejected", "undecided") else "unknown"
+        return f"verdict: {shown} ({self.reasons[0].code}: {self.reasons[0].text.splitlines()[0]})"
+
+
+def judge(
+    names: Sequence[str],
+    controls: Sequence[str],
+    attempts: Sequence[Attempt],
+    entries: Sequence[Suppression] = (),
+    *,
+    scope: str,
+) -> Judgement:
+    """The verdict over cases and controls; `scope` says what an admission covers."""
+    found = merged(finding for attempt in attempts for finding in attempt.findings)
+    planted = {f.case for f in found if f.case.startswith(CONTROL)}
+    standing, suppressed = split([f for f in found if not f.case.startswith(CONTROL)], entries)
+    complaints = tuple(
+        (name, text)
+        for attempt in attempts
+        for name, text in attempt.marks.ended.items()
+        if text is not None and not name.startswith(CONTROL)
+    )
+    broken = _broken(standing, complaints)
+    doubts = _doubts(names, controls, attempts, planted)
+    praise = Reason(
+        code="memory-clean", text=f"{scope}: {len(names)} cases clean, {len(controls)} planted found"
+    )
+    return Judgement(
+        word="rejected" if broken else "unknown" if doubts else "admitted",
+        reasons=(*broken, *doubts) or (praise,),
+        findings=standing,
+        suppressed=suppressed,
+        complaints=complaints,
+        controls=tuple(sorted(planted)),
+        processes=len(attempts),
+    )
+
+
+def unknown(code: str, text: str) -> Judgement:
+    """Nothing was shown either way."""
+    return Judgement(word="unknown", reasons=(Reason(code=code, text=text),))
+
+
+def usage(text: str) -> Judgement:
+    """The command can't be obeyed as given."""
+    return Judgement(word="usage", reasons=(Reason(code="usage", text=text),))
+
+
+def _broken(findings: Sequence[Finding], complaints: Sequence[tuple[str, str]]) -> tuple[Reason, ...]:
+    reasons = []
+    if findings:
+        first = findings[0]
+        where = f"{first.text} at {first.place} in {first.case or 'a case not known'}"
+        reasons.append(Reason(code="memory-error", text=f"{len(findings)} findings, first: {where}"))
+    if complaints:
+        name, text = complaints[0]
+        reasons.append(Reason(code="wrong-outcome", text=f"{len(complaints)} cases, first {name}: {text}"))
+    return tuple(reasons)
+
+
+def _doubts(
+    names: Sequence[str], controls: Sequence[str], attempts: Sequence[Attempt], planted: set[str]
+) -> tuple[Reason, ...]:
+    """What keeps a run without findings from meaning anything."""
+    reasons = [problem for attempt in attempts for problem in attempt.problems]
+    run = {name for attempt in attempts for name in (*attempt.marks.ended, attempt.marks.open)}
+    left = [name for name in names if name not in run]
+    if not names:
+        reasons.append(Reason(code="nothing-checked", text="no case was chosen"))
+    if left:
+        reasons.append(
+            Reason(code="cases-missing", text=f"{len(left)} cases were never run, first {left[0]}")
+        )
+    missed = [name for name in controls if name not in planted]
+    if missed or not controls:
+        text = f"the planted fault {', '.join(missed) or '(none)'} was not found: the tool is blind here"
+        reasons.append(Reason(code="control-not-found", text=text))
+    return tuple(reasons)

@@ -1,0 +1,62 @@
+"""Marks that a run leaves in a file before and after each case, so that what kills it can be named."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Marks:
+    """`ended` maps a case to its complaint or None, in order. `open` is the case that began and didn't end;
+    `finished`: the run reached its own end. `trouble` is why the run could not start.
+    """
+
+    ended: Mapping[str, str | None] = field(default_factory=dict)
+    open: str | None = None
+    finished: bool = False
+    trouble: str | None = None
+
+
+class Writer:
+    """Appends marks, each on disk before the next step."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("a", encoding="utf-8")
+
+    def write(self, event: str, **fields: object) -> None:
+        """One mark."""
+        self._file.write(json.dumps({"event": event, **fields}) + "\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+
+def read(path: Path) -> Marks:
+    """What a run left; an unreadable line, as a dying process may leave, ends the reading."""
+    ended: dict[str, str | None] = {}
+    current, finished, trouble = None, False, None
+    for mark in _lines(path):
+        match mark:
+            case {"event": "begin", "case": str(name)}:
+                current = name
+            case {"event": "end", "case": str(name), "complaint": complaint} if name == current:
+                ended[name], current = complaint, None
+            case {"event": "finished"}:
+                finished = current is None
+            case {"event": "trouble", "text": str(text)}:
+                trouble = text
+    return Marks(ended=ended, open=current, finished=finished, trouble=trouble)
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            break
+    return found

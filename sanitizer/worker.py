@@ -1,0 +1,104 @@
+"""`python -m sanitizer.worker`: runs cases of one library in this process, which a tool watches.
+
+A case that loses the context, or that the tool stops, ends the process: the marks tell which it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from sanitizer.marks import Writer
+
+CONTROL = "control:"
+LOST_CONTEXT = 71
+NOT_STARTED = 72
+
+Run = Callable[[str], str | None]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the cases in order; exit status 0 when all were run, whatever came out."""
+    options = _parse(arguments)
+    marks = Writer(options.marks)
+    names = json.loads(options.cases.read_text())
+    try:
+        run = _runner(options, [name for name in names if not name.startswith(CONTROL)])
+        control = _control(options, names)
+    except Exception as error:
+        marks.write("trouble", text=f"{type(error).__name__}: {error}")
+        return NOT_STARTED
+    for name in names:
+        marks.write("begin", case=name)
+        complaint = (control if name.startswith(CONTROL) else run)(name)
+        if complaint is not None and _context_is_lost(options.backend):
+            return _leave(LOST_CONTEXT)
+        marks.write("end", case=name, complaint=complaint)
+    marks.write("finished")
+    return 0
+
+
+def _runner(options: argparse.Namespace, names: Sequence[str]) -> Run:
+    """What runs a row of the table; loads torch and the library only when there is a row to run."""
+    if not names:
+        return lambda name: f"{name} is not expected"
+    import grouped_attention
+    from fixtures.cases import boundary
+    from sanitizer.execute import Executor
+    from sanitizer.memory import Arena
+
+    executor = Executor(extension=grouped_attention.load(options.library))
+    specs = {spec.name: spec for spec in boundary.select(",".join(names))}
+
+    def run(name: str) -> str | None:
+        try:
+            with Arena(executor.device) as arena:
+                return executor.complaint(specs[name], arena.allocate)
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+
+    return run
+
+
+def _control(options: argparse.Namespace, names: Sequence[str]) -> Run:
+    if not any(name.startswith(CONTROL) for name in names):
+        return lambda name: f"{name} is not expected"
+    from sanitizer import controls
+
+    return controls.runner(options.backend, options.control)
+
+
+def _context_is_lost(backend: str) -> bool:
+    if backend != "cuda":
+        return False
+    import torch
+
+    try:
+        torch.cuda.synchronize()
+    except Exception:
+        return True
+    return False
+
+
+def _leave(status: int) -> int:
+    """Without a context, tearing down may hang."""
+    sys.stdout.flush()
+    os._exit(status)
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m sanitizer.worker", description=__doc__)
+    parser.add_argument("--backend", required=True)
+    parser.add_argument("--library", type=Path, required=True)
+    parser.add_argument("--cases", type=Path, required=True, help="JSON list of names")
+    parser.add_argument("--marks", type=Path, required=True)
+    parser.add_argument("--control", type=Path, required=True, help="the control library or cubin")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

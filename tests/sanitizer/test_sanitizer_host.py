@@ -1,0 +1,127 @@
+"""The CPU twin sees one byte too far, names file and line, and believes nothing that isn't instrumented."""
+
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from sanitizer import cli
+from sanitizer.host import worker_environment
+from sanitizer.memory import MAPPED_BYTES, Arena
+
+SOURCE = Path(__file__).parent / "support" / "careless.cc"
+CHECKED = ("-fsanitize=address", "-g")
+CASE = "refused-scale-zero-3x64"
+
+
+Compile = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compile:
+    """Compiles the careless kernel, once per set of flags."""
+    return cache(lambda *flags: compiled_in(tmp_path_factory.mktemp("careless"), *flags))
+
+
+def compiled_in(folder: Path, *flags: str) -> Path:
+    library = folder / "careless.so"
+    config = [sys.executable, "-m", "tvm_ffi.config", "--cxxflags", "--ldflags", "--libs"]
+    given = subprocess.run(config, capture_output=True, text=True, check=True, timeout=60).stdout
+    command = ["g++", "-shared", "-fPIC", "-O1", *flags, str(SOURCE), "-o", str(library), *shlex.split(given)]
+    subprocess.run(command, check=True, timeout=300)
+    return library
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("KERNELGATE_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    return tmp_path / "home"
+
+
+def check(*arguments: str, cases: str) -> int:
+    return cli.main(["memcheck", "--backend", "host", "--cases", cases, *arguments])
+
+
+def line_of(words: str) -> int:
+    return next(n for n, line in enumerate(SOURCE.read_text().splitlines(), 1) if words in line)
+
+
+def test_a_careless_kernel_is_shown_with_file_and_line(
+    tmp_path: Path, compiled: Compile, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    library = compiled(*CHECKED, "-DCARELESS=1")
+    outputs = {"--json": tmp_path / "out.json", "--junit": tmp_path / "out.xml"}
+    paths = [text for name, path in outputs.items() for text in (name, str(path))]
+    code = check("--library", str(library), *paths, cases="empty-all-3x64,pad-both-8-3x64")
+    shown = capsys.readouterr().out
+    place = f"careless.cc:{line_of('sink = codes')}"
+    assert code == 1 and place in shown and "verdict: rejected (memory-error: 2 findings" in shown
+    assert f"line={line_of('sink = codes')},title=heap-buffer-overflow" in shown
+    written = json.loads(outputs["--json"].read_text())
+    assert [f["case"] for f in written["findings"]] == ["empty-all-3x64", "pad-both-8-3x64"]
+    assert written["controls_found"] == ["control:misaligned", "control:over_read"]
+    suite = ElementTree.parse(outputs["--junit"]).getroot()
+    assert suite.get("failures") == "3" and suite.get("tests") == "3"
+
+
+def test_without_its_mistake_the_same_kernel_is_clean(
+    compiled: Compile, capsys: pytest.CaptureFixture[str], home: Path
+) -> None:
+    library = compiled(*CHECKED, "-DCARELESS=0")
+    code = check("--library", str(library), cases="empty-all-3x64")
+    assert code == 0, capsys.readouterr().out
+    (record,) = [json.loads(path.read_text()) for path in (home / "records").glob("*.json")]
+    assert record["kind"] == "memcheck" and record["outcome"] == "pass"
+    assert record["selection"] == {"cases": "empty-all-3x64"}
+
+
+def test_what_isnt_refused_rejects(compiled: Compile, capsys: pytest.CaptureFixture[str]) -> None:
+    library = compiled(*CHECKED, "-DCARELESS=0")
+    assert check("--library", str(library), cases=CASE) == 1
+    assert f"wrong-outcome: 1 cases, first {CASE}: not refused" in capsys.readouterr().out
+
+
+def test_a_suppression_with_reason_and_expiry_applies_until_then(tmp_path: Path, compiled: Compile) -> None:
+    library = compiled(*CHECKED, "-DCARELESS=1")
+    entry = tmp_path / "known.toml"
+    text = '[[suppress]]\nfile = "*careless.cc"\nreason = "a test"\nexpires = {}\n'
+    for expires, code in (("2999-01-01", 0), ("2020-01-01", 1)):
+        entry.write_text(text.format(expires))
+        given = ("--library", str(library), "--suppressions", str(entry))
+        assert check(*given, cases="empty-all-3x64") == code
+
+
+def test_a_library_without_checks_is_unknown(compiled: Compile, capsys: pytest.CaptureFixture[str]) -> None:
+    library = compiled("-DCARELESS=1")
+    assert check("--library", str(library), cases="core") == 4
+    assert "verdict: unknown (not-instrumented: careless.so" in capsys.readouterr().out
+
+
+def test_an_arena_gives_exact_aligned_memory() -> None:
+    with Arena("cpu") as arena:
+        for count in (1, 24, 4097, MAPPED_BYTES + 48):
+            tensor = arena.allocate(count)
+            assert tensor.numel() == count and tensor.data_ptr() % 16 == 0
+            tensor[0], tensor[-1] = 3, 4
+            assert (int(tensor[0]), int(tensor[-1])) == ((3, 4) if count > 1 else (4, 4))
+
+
+def test_behind_a_mapped_tensor_nothing_can_be_read() -> None:
+    script = (
+        "import ctypes; from sanitizer.memory import Arena, MAPPED_BYTES\n"
+        "with Arena('cpu') as arena:\n"
+        "    t = arena.allocate(MAPPED_BYTES + 48)\n"
+        "    print(t[-1].item() == 0, flush=True)\n"
+        "    ctypes.string_at(t.data_ptr() + t.numel(), 1)\n"
+    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=worker_environment())
+    assert done.returncode == -11 and done.stdout.strip() == "True"
