@@ -76,7 +76,7 @@ def module(
 
 @nox.session(venv_backend="none")
 def premerge(session: nox.Session) -> None:
-    """Build candidate and base, replay both, check static costs, give one verdict: `-- [--base SPEC]`."""
+    """Build candidate and base, replay both, check memory and costs, give one verdict: `-- [--base SPEC]`."""
     interpreter = python(session, "run")
     run_id = f"premerge-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}"
     folder = HOME / "runs" / run_id
@@ -92,7 +92,7 @@ def premerge(session: nox.Session) -> None:
 
 
 def _measurements(sides: dict[str, Path]) -> list[list[str]]:
-    """Return the commands of a premerge: one replay per distinct host binary, static costs of sm_70."""
+    """Return the commands of a premerge: a replay per distinct host binary, memory and costs of sm_70."""
     candidate, base = _artifacts(sides["candidate"]), _artifacts(sides["base"])
     # The base is a control: core is enough for it, and a binary that both sides share is replayed once.
     groups = {folder: "core" for (kind, _), folder in base.items() if kind == "host"}
@@ -101,6 +101,9 @@ def _measurements(sides: dict[str, Path]) -> list[list[str]]:
         ["regression", "replay", "--artifact", folder, "--groups", selection]
         for folder, selection in groups.items()
     ]
+    host = ("host", "sm_70")
+    if host in candidate:
+        commands.append(["sanitizer", "memcheck", "--cases", "core", "--artifact", candidate[host]])
     static = ("cuda", "sm_70")
     if static in candidate:
         against = ["--base", base[static]] if static in base else []

@@ -13,10 +13,11 @@ from pathlib import Path
 from evidence import places
 
 VERSION = "0.1.0"
-ALL = ("fixtures", "regression", "evidence", "benchmarks")
+ALL = ("fixtures", "regression", "evidence", "benchmarks", "sanitizer")
 # What decides the numbers of a kind. A change elsewhere (the report, say) leaves its records fresh.
 PACKAGES = {
     "replay": ("fixtures", "regression"),
+    "memcheck": ("fixtures", "sanitizer"),
     "static": ("artifacts", "benchmarks/static", "kernels/grouped_attention"),
     "latency": ("benchmarks/latency", "kernels/grouped_attention"),
     "abba": ("benchmarks/abba", "benchmarks/latency", "kernels/grouped_attention"),

@@ -67,6 +67,13 @@ POLICY = (
         command="python -m benchmarks static --artifact CANDIDATE --base BASE",
     ),
     Requirement(
+        kind="memcheck",
+        backend="host",
+        arch="sm_70",
+        selection={"cases": "core"},
+        command="python -m sanitizer memcheck --backend host --arch sm_70 --cases core --artifact CANDIDATE",
+    ),
+    Requirement(
         kind="replay",
         backend="cuda",
         arch=GPU_ARCHITECTURE,
@@ -74,6 +81,16 @@ POLICY = (
         on_gpu=True,
         only_if_cuda_differs=True,
         command=f"python -m regression replay --backend cuda --arch {GPU_ARCHITECTURE} --groups all"
+        " --artifact CANDIDATE",
+    ),
+    Requirement(
+        kind="memcheck",
+        backend="cuda",
+        arch=GPU_ARCHITECTURE,
+        selection={"cases": "core"},
+        on_gpu=True,
+        only_if_cuda_differs=True,
+        command=f"python -m sanitizer memcheck --backend cuda --arch {GPU_ARCHITECTURE} --cases core"
         " --artifact CANDIDATE",
     ),
 )
