@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element
 from sanitizer.findings import Finding, merged
 
 ROOT = "ComputeSanitizerOutput"
-PLACED = ("Precise", "Initcheck")  # a thread at a line
+PLACED = ("Precise", "Initcheck", "Synccheck")  # a thread at a line
 RACES = ("Analysis",)  # two accesses
 FOLLOWING = ("Api", "Sanitizer")  # what a lost context drags along
 
@@ -65,7 +65,8 @@ def _report(records: Iterable[Element], tool: str) -> Report:
 
 
 def _placed(record: Element, tool: str) -> Finding:
-    what = record.findtext("what/text") or "(no text)"
+    said = (record.findtext(f"what/{name}") for name in ("text", "type"))
+    what = ": ".join(text for text in said if text) or "(no text)"
     return Finding(
         tool=tool,
         kind=record.findtext("what/error") or str(record.findtext("kind")),

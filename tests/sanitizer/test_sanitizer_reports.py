@@ -43,6 +43,12 @@ def test_samples_of_the_tool(
     assert found.thread.startswith("block (0, 0, 0) thread (")
 
 
+def test_a_barrier_error_names_its_type() -> None:
+    (found,) = xml_report.read(SAMPLES / "sync.xml", "synccheck").findings
+    assert (found.kernel, found.place, found.threads) == ("kernelgate_control_synccheck", "/device.cu:21", 2)
+    assert (found.kind, found.text) == ("Synccheck", "Barrier error: Invalid arguments")
+
+
 def test_a_race_names_both_accesses() -> None:
     (found,) = xml_report.read(SAMPLES / "race.xml", "racecheck").findings
     assert found.kind == "Race condition (Error)" and found.place == "s.cu:6" and found.threads == 256
