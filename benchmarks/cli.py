@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import sys
+import traceback
 from collections.abc import Sequence
 
 from benchmarks.abba import command as abba
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return stop.code if isinstance(stop.code, int) else EXIT_USAGE
     try:
         return VERBS[options.verb](options)
-    except OSError as error:
-        print(f"machinery: {error}", file=sys.stderr)
-        print(f"verdict: unknown (machinery: {error})")
+    except Exception as error:
+        traceback.print_exc()
+        print(f"verdict: unknown (machinery: {type(error).__name__}: {' '.join(str(error).split())})")
         return EXIT_ERROR

@@ -55,6 +55,18 @@ def _host_replay(arch: str, side: str) -> Requirement:
     )
 
 
+def _gpu_replay(arch: str) -> Requirement:
+    return Requirement(
+        kind="replay",
+        backend="cuda",
+        arch=arch,
+        selection={"groups": "all", "partials": True},
+        on_gpu=True,
+        only_if_cuda_differs=True,
+        command=f"python -m regression replay --backend cuda --arch {arch} --groups all --artifact CANDIDATE",
+    )
+
+
 POLICY = (
     *(_host_replay(arch, "candidate") for arch in HOST_ARCHITECTURES),
     *(_host_replay(arch, "base") for arch in HOST_ARCHITECTURES),
@@ -73,16 +85,7 @@ POLICY = (
         selection={"cases": "core"},
         command="python -m sanitizer memcheck --backend host --arch sm_70 --cases core --artifact CANDIDATE",
     ),
-    Requirement(
-        kind="replay",
-        backend="cuda",
-        arch=GPU_ARCHITECTURE,
-        selection={"groups": "all", "partials": True},
-        on_gpu=True,
-        only_if_cuda_differs=True,
-        command=f"python -m regression replay --backend cuda --arch {GPU_ARCHITECTURE} --groups all"
-        " --artifact CANDIDATE",
-    ),
+    *(_gpu_replay(arch) for arch in CUDA_ARCHITECTURES),
     Requirement(
         kind="memcheck",
         backend="cuda",
@@ -97,18 +100,29 @@ POLICY = (
 
 
 def requirements(question: Question, policy: tuple[Requirement, ...] = POLICY) -> tuple[Requirement, ...]:
-    """The entries that apply: those for a GPU only when the CUDA code isn't shown to be the base's."""
-    differs = cuda_differs(question)
+    """The entries that apply: those for a GPU only where the CUDA code isn't shown to be the base's."""
+    wanted = differing(question)
     return tuple(
         entry
         for entry in policy
-        if (differs or not entry.only_if_cuda_differs) and not _is_beside_the_base(entry, question)
+        if (entry.arch in wanted or not entry.only_if_cuda_differs)
+        and not _is_beside_the_base(entry, question)
     )
 
 
-def cuda_differs(question: Question) -> bool:
-    """False only when every CUDA binary of the candidate has a twin of equal code in the base."""
-    return any(not _same_code(question, arch) for arch in CUDA_ARCHITECTURES)
+def differing(question: Question) -> tuple[str, ...]:
+    """Architectures whose CUDA binary has no twin of equal code in the base."""
+    return tuple(arch for arch in CUDA_ARCHITECTURES if not _same_code(question, arch))
+
+
+def to_prove(question: Question) -> tuple[str, ...]:
+    """Architectures that a GPU must vouch for.
+
+    A change of all of them may be proven on one: the scope names the others as unproven, unless they have
+    records too. A change that leaves that one's code alone needs a GPU of its own architecture.
+    """
+    found = differing(question)
+    return (GPU_ARCHITECTURE,) if GPU_ARCHITECTURE in found else found
 
 
 def covers(seen: Mapping[str, object], needed: Mapping[str, str | bool]) -> bool:

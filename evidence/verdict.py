@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from evidence.findings import FAIL, MISSING, Finding, find
-from evidence.policy import POLICY, Requirement, cuda_differs, requirements
+from evidence.policy import POLICY, Requirement, differing, requirements, to_prove
 from evidence.question import Question
 from evidence.record import Reason, Record
 
@@ -49,12 +49,25 @@ def decide(
     known = tuple(records)
     found = tuple(find(entry, question, known) for entry in requirements(question, policy))
     word, reasons = _judge(question, found, unreadable)
-    return Verdict(word=word, scope=scope(question), reasons=reasons, findings=found, notes=_notes(found))
+    whole = scope(question, found) + _changed_bits(found)
+    return Verdict(word=word, scope=whole, reasons=reasons, findings=found, notes=_notes(found))
 
 
-def scope(question: Question) -> str:
-    """What an admission would vouch for."""
-    return "host + gpu" if cuda_differs(question) else "host; cuda unchanged"
+def scope(question: Question, found: Sequence[Finding] = ()) -> str:
+    """What an admission would vouch for, given what was found."""
+    changed = differing(question)
+    if not changed:
+        return "host; cuda unchanged"
+    seen = {f.requirement.arch for f in found if f.requirement.on_gpu and f.passed}
+    proven = [arch for arch in changed if arch in seen or arch in to_prove(question)]
+    unproven = [arch for arch in changed if arch not in proven]
+    return f"host + gpu {', '.join(proven)}" + (f"; {', '.join(unproven)} unproven" if unproven else "")
+
+
+def _changed_bits(found: Sequence[Finding]) -> str:
+    """The base fails the goldens that the candidate meets: they were renewed, and the changelog says why."""
+    failed = any(f.requirement.control and f.state == FAIL and f.reason.code == "bits-differ" for f in found)
+    return "; bits changed: accepted in CHANGELOG.md" if failed else ""
 
 
 def _judge(
@@ -68,7 +81,7 @@ def _judge(
     if doubts:
         return UNKNOWN, doubts
     if question.candidate.dirty:
-        return UNDECIDED, (_dirty(question),)
+        return UNDECIDED, (_dirty(question, found),)
     return ADMITTED, tuple(finding.reason for finding in found)
 
 
@@ -113,9 +126,21 @@ def _gaps(question: Question, found: Sequence[Finding]) -> tuple[Reason, ...]:
     # One reason is enough for a base that isn't there. A control that fails while the candidate passes is no
     # gap: bits changed on purpose look like that.
     said = question.base.missing is not None
-    gaps = [f for f in found if not f.passed and not (f.requirement.control and (said or f.state == FAIL))]
+    gaps = [
+        f
+        for f in found
+        if not f.passed
+        and not (f.requirement.control and (said or f.state == FAIL))
+        and not _is_spared(question, f)
+    ]
     on_cpu = tuple(f.reason for f in gaps if not f.requirement.on_gpu)
     return on_cpu + tuple(_gpu_gap(f) for f in gaps if f.requirement.on_gpu)
+
+
+def _is_spared(question: Question, finding: Finding) -> bool:
+    """A GPU's record that may be missing, as another architecture's speaks for both; a bad one counts."""
+    entry = finding.requirement
+    return entry.on_gpu and finding.state == MISSING and entry.arch not in to_prove(question)
 
 
 def _gpu_gap(finding: Finding) -> Reason:
@@ -124,10 +149,10 @@ def _gpu_gap(finding: Finding) -> Reason:
     return Reason(code="needs-gpu-records", text=finding.reason.text)
 
 
-def _dirty(question: Question) -> Reason:
+def _dirty(question: Question, found: Sequence[Finding]) -> Reason:
     files = question.candidate.dirty
     more = f" and {len(files) - 3} more" if len(files) > 3 else ""
-    would = f"all else passes ({scope(question)})"
+    would = f"all else passes ({scope(question, found)})"
     return Reason(
         code="dirty-tree", text=f"{', '.join(files[:3])}{more}; commit, then measure again; {would}"
     )
@@ -146,7 +171,10 @@ def _notes(found: Sequence[Finding]) -> tuple[str, ...]:
 def _headline(verdict: Verdict) -> str:
     first = verdict.reasons[0]
     if first.code == "needs-gpu-records":
-        commands = " and ".join(f.requirement.command for f in verdict.findings if _is_gpu_gap(f))
+        named = {reason.text for reason in verdict.reasons}
+        commands = " and ".join(
+            f.requirement.command for f in verdict.findings if _is_gpu_gap(f) and f.reason.text in named
+        )
         return (
             f"needs gpu records: run {commands} on a GPU machine, evidence pack there, evidence import here"
         )

@@ -120,7 +120,7 @@ def _failures(target: Target) -> Iterator[None]:
             torch.cuda.synchronize()
     except (MemoryError, torch.OutOfMemoryError, KernelError):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # exit code 0 would read as admitted
         raise KernelError(f"{target.label}: {type(error).__name__}: {error}") from error
 
 

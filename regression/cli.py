@@ -81,6 +81,6 @@ def _run(options: argparse.Namespace) -> Judgement:
         return judge.usage("--against belongs to --locate")
     try:
         return command.run(options)
-    except Exception as failure:
+    except (Exception, SystemExit) as failure:
         traceback.print_exc()
         return judge.error("machinery", f"{type(failure).__name__}: {failure}")

@@ -67,8 +67,8 @@ def from_callable(name: str, *, backend: str, arch: str | None) -> Target:
         raise TargetError(f"{name!r} is not of the form module:function")
     try:
         function = getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, AttributeError) as error:
-        raise TargetError(f"{name}: {error}; is its folder on PYTHONPATH?") from error
+    except (Exception, SystemExit) as error:
+        raise TargetError(f"{name}: {type(error).__name__}: {error}; is its folder on PYTHONPATH?") from error
     wanted = arch or default_arch(backend)
     return Target(
         label=f"{name} as {backend} {wanted}",

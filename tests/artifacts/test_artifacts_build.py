@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import shutil
@@ -49,6 +50,8 @@ def spawn(source: Path, store: Path) -> subprocess.Popen[str]:
         text=True,
         env=environment,
         start_new_session=True,
+        # A shell that starts us in the background has SIGINT ignored, and children inherit that.
+        preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
 
 

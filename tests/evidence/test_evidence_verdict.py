@@ -60,7 +60,51 @@ def test_changed_cuda_needs_gpu_records(changed: Question, complete: Complete) -
 
 
 def test_changed_cuda_with_gpu_records_is_admitted(changed: Question, complete: Complete) -> None:
-    assert decide(changed, complete(changed)).line() == "verdict: admitted (host + gpu)"
+    assert decide(changed, complete(changed)).line() == "verdict: admitted (host + gpu sm_70, sm_90)"
+
+
+def only_differing(unchanged: Question, arch: str) -> Question:
+    """The question with another code of one CUDA architecture."""
+    subjects = tuple(
+        replace(s, code_digest="another") if (s.backend, s.arch) == ("cuda", arch) else s
+        for s in unchanged.candidate.subjects
+    )
+    return replace(unchanged, candidate=replace(unchanged.candidate, subjects=subjects))
+
+
+def test_code_of_sm_70_alone_needs_a_gpu_of_its_own(unchanged: Question, complete: Complete) -> None:
+    question = only_differing(unchanged, "sm_70")
+    records = complete(question)
+    assert decide(question, records).line() == "verdict: admitted (host + gpu sm_70)"
+    without_v100 = [r for r in records if not r.machine["gpus"]]
+    verdict = decide(question, without_v100)
+    assert verdict.exit_code == 4 and "--arch sm_70" in verdict.line()
+
+
+def test_a_change_of_both_is_proven_on_one_and_the_other_is_named(
+    changed: Question, complete: Complete, make_record: MakeRecord
+) -> None:
+    v100 = entry("replay", "cuda", "sm_70")
+    h200_only = without(complete(changed), changed, v100)
+    static = entry("static", "cuda", "sm_70")
+    records = [*h200_only, make_record(changed, static)]
+    assert decide(changed, records).line() == "verdict: admitted (host + gpu sm_90; sm_70 unproven)"
+    failing = make_record(changed, v100, outcome="fail")
+    assert decide(changed, [*records, failing]).word == "rejected"
+
+
+def test_code_of_sm_90_alone_leaves_nothing_unproven(unchanged: Question, complete: Complete) -> None:
+    question = only_differing(unchanged, "sm_90")
+    assert decide(question, complete(question)).line() == "verdict: admitted (host + gpu sm_90)"
+
+
+def test_renewed_goldens_are_said(unchanged: Question, complete: Complete, make_record: MakeRecord) -> None:
+    base = entry("replay", "host", "sm_70", "base")
+    kept = without(complete(unchanged), unchanged, base)
+    differs = (Reason(code="bits-differ", text="3 of 200 groups"),)
+    verdict = decide(unchanged, [*kept, make_record(unchanged, base, outcome="fail", reasons=differs)])
+    assert verdict.word == "admitted"
+    assert verdict.line().endswith("bits changed: accepted in CHANGELOG.md)")
 
 
 def test_gpu_records_of_any_run_and_file_count_by_code(changed: Question, complete: Complete) -> None:
@@ -74,8 +118,11 @@ def test_gpu_records_of_any_run_and_file_count_by_code(changed: Question, comple
 
 
 @pytest.mark.parametrize("gone", POLICY, ids=lambda e: e.name)
-def test_every_requirement_is_needed(gone: Requirement, changed: Question, complete: Complete) -> None:
-    verdict = decide(changed, without(complete(changed), changed, gone))
+def test_every_requirement_is_needed(
+    gone: Requirement, changed: Question, unchanged: Question, complete: Complete
+) -> None:
+    asked = only_differing(unchanged, gone.arch) if gone.on_gpu else changed
+    verdict = decide(asked, without(complete(asked), asked, gone))
     assert verdict.word == "unknown"
     assert any(gone.name in reason.text for reason in verdict.reasons)
 
@@ -176,17 +223,17 @@ def test_base_that_did_not_build_says_why(unchanged: Question, complete: Complet
 def test_base_of_one_library_is_control_enough(changed: Question, complete: Complete) -> None:
     one = tuple(replace(s, code_digest=None) for s in changed.base.subjects if s.label == "host sm_90")
     single = replace(changed, base=replace(changed.base, subjects=one))
-    assert decide(single, complete(single)).line() == "verdict: admitted (host + gpu)"
+    assert decide(single, complete(single)).line() == "verdict: admitted (host + gpu sm_70, sm_90)"
     none = replace(changed, base=replace(changed.base, subjects=()))
     assert decide(none, complete(changed)).word == "unknown"
 
 
 def test_base_without_cuda_means_that_cuda_differs(unchanged: Question) -> None:
     hosts = tuple(s for s in unchanged.base.subjects if s.backend == "host")
-    assert policy.cuda_differs(replace(unchanged, base=replace(unchanged.base, subjects=hosts)))
+    assert policy.differing(replace(unchanged, base=replace(unchanged.base, subjects=hosts)))
     foreign = tuple(replace(s, code_digest=None) for s in unchanged.candidate.subjects)
-    assert policy.cuda_differs(replace(unchanged, candidate=replace(unchanged.candidate, subjects=foreign)))
-    assert not policy.cuda_differs(unchanged)
+    assert policy.differing(replace(unchanged, candidate=replace(unchanged.candidate, subjects=foreign)))
+    assert not policy.differing(unchanged)
 
 
 def test_unreadable_records_make_it_unknown(unchanged: Question, complete: Complete) -> None:

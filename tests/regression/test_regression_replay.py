@@ -107,6 +107,7 @@ def test_a_missing_golden_is_unknown(command, artifact: Path, goldens: dict[str,
         ("greedy", "inputs-modified"),
         ("rough", "over-budget"),
         ("broken", "kernel-failed"),
+        ("leaving", "kernel-failed"),
     ],
 )
 @pytest.mark.usefixtures("goldens")

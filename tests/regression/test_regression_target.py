@@ -52,6 +52,13 @@ def test_a_callable_that_is_not_there_is_named(name: str, complaint: str) -> Non
         target.from_callable(name, backend="host", arch="sm_70")
 
 
+def test_a_module_that_ends_the_process_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "module_that_leaves.py").write_text("raise SystemExit(0)")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(TargetError, match="SystemExit"):
+        target.from_callable("module_that_leaves:f", backend="host", arch="sm_70")
+
+
 def test_a_callable_is_known_by_its_name_and_source() -> None:
     one = target.from_callable("regression.target:built", backend="host", arch="sm_70")
     other = target.from_callable("regression.target:from_path", backend="host", arch="sm_90")
