@@ -167,11 +167,12 @@ def test_dirty_files_are_named(repository: Path, git: Git) -> None:
     (repository / "note.txt").write_text("changed")
     (repository / "kernels" / "src" / "new file.cc").write_text("new")
     (repository / "scratch.txt").write_text("a stray note")
+    (repository / "safetensors.py").write_text("raise SystemExit(0)")
     (repository / "kernels" / "src" / "host.cc").unlink()
     git(repository, "add", "note.txt")
-    expected = ("kernels/src/host.cc", "kernels/src/new file.cc", "note.txt")
+    expected = ("kernels/src/host.cc", "kernels/src/new file.cc", "note.txt", "safetensors.py")
     assert dirty.files(repository) == expected
-    assert dirty.files(repository, product=False) == ("note.txt",)
+    assert dirty.files(repository, product=False) == ("note.txt", "safetensors.py")
 
 
 def test_questions_do_not_write_to_the_repository(repository: Path) -> None:
