@@ -7,8 +7,8 @@ from pathlib import Path
 from artifacts import git
 from artifacts.places import PRODUCT
 
-# A new file counts where code is picked up from; a stray note beside it does not. Python picks modules up from
-# the root too, and one of a dependency's name would take its place.
+# A new file counts where code is picked up from; a stray note beside it does not. Python picks modules up
+# from the root too, and one of a dependency's name would take its place.
 CODE = (PRODUCT, "fixtures", "artifacts", "evidence", "benchmarks", "regression", "sanitizer")
 MODULES = (".py", ".pyc", ".so", ".pth")
 
