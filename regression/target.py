@@ -16,6 +16,7 @@ import torch
 import artifacts
 from artifacts import ArtifactsError, Binary, Side, Targets
 from artifacts.sides import from_path as side_from_path
+from evidence import record
 from evidence.record import Subject
 
 OP = "grouped_e4m3_fp32"
@@ -132,7 +133,7 @@ def _loaded(binary: Binary, side: Side) -> Target:
     extension = artifacts.load_extension(binary)
     return Target(
         label=f"{binary.backend} {binary.arch} ({binary.sha256[:12]})",
-        subject=_subject(binary, side),
+        subject=record.subject_of(binary, revision=side.revision, dirty=_is_dirty(side)),
         attend=getattr(extension, OP),
         partials=getattr(extension, f"{OP}_partials"),
         extension=extension,
@@ -140,17 +141,9 @@ def _loaded(binary: Binary, side: Side) -> Target:
     )
 
 
-def _subject(binary: Binary, side: Side) -> Subject:
-    return Subject(
-        backend=binary.backend,
-        arch=binary.arch,
-        sha256=binary.sha256,
-        code_digest=binary.code_digest,
-        source_digest=binary.source_digest,
-        revision=side.revision,
-        dirty=True if side.dirty else None if side.revision is None else False,
-        toolchain=dict(binary.toolchain),
-    )
+def _is_dirty(side: Side) -> bool | None:
+    """None where no revision says what the sources should be."""
+    return True if side.dirty else None if side.revision is None else False
 
 
 @contextmanager
