@@ -37,12 +37,14 @@ def overlapping_out(call: Call, source: str) -> torch.Tensor:
 BLOCKS = CALL.k.shape[0]
 # name: what is changed in a good call, the exception, and a part of its message.
 REFUSED: dict[str, tuple[Change, type[Exception], str]] = {
-    "q dtype": (lambda c: {"q": c.q.float()}, TypeError, "q must be float16"),
-    "q bfloat16": (lambda c: {"q": c.q.bfloat16()}, TypeError, "q must be float16"),
-    "k dtype": (lambda c: {"k": c.k.view(torch.int8)}, TypeError, "k_cache must be uint8"),
-    "v dtype": (lambda c: {"v": c.v.view(torch.float8_e5m2)}, TypeError, "v_cache must be uint8"),
-    "v fnuz": (lambda c: {"v": c.v.view(torch.float8_e4m3fnuz)}, TypeError, "v_cache must be uint8"),
-    "table dtype": (lambda c: {"table": c.table.long()}, TypeError, "block_table must be int32"),
+    "q dtype": (lambda c: {"q": c.q.float()}, TypeError, "q must be float16, got float32: convert"),
+    "q bfloat16": (lambda c: {"q": c.q.bfloat16()}, TypeError, "q must be float16, got bfloat16"),
+    "k dtype": (lambda c: {"k": c.k.view(torch.int8)}, TypeError, r"k_cache must be uint8 .*, got int8"),
+    "v dtype": (lambda c: {"v": c.v.view(torch.float8_e5m2)}, TypeError, "got float8_e5m2:"),
+    "v fnuz": (lambda c: {"v": c.v.view(torch.float8_e4m3fnuz)}, TypeError, "got float8_e4m3fnuz:"),
+    "table dtype": (lambda c: {"table": c.table.long()}, TypeError, "block_table must be int32, got int64"),
+    "q complex": (lambda c: {"q": c.q.to(torch.complex64)}, TypeError, "got complex64:"),
+    "lens bool": (lambda c: {"lens": c.lens > 0}, TypeError, "row_lens must be int32, got bool:"),
     "lens dtype": (lambda c: {"lens": c.lens.long()}, TypeError, "row_lens must be int32"),
     "not a tensor": (lambda c: {"k": c.k.numpy()}, TypeError, "k_cache must be a torch.Tensor, got ndarray"),
     "1 row": (lambda c: {"q": c.q[:1], "lens": c.lens[:1]}, ValueError, "2 to 8 rows, got 1"),

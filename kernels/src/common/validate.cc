@@ -1,5 +1,6 @@
 #include "common/validate.h"
 
+#include <tvm/ffi/dtype.h>
 #include <tvm/ffi/error.h>
 
 #include <cmath>
@@ -36,6 +37,12 @@ std::string shape_text(const TensorView& tensor) {
   return text.str();
 }
 
+std::string dtype_text(DLDataType dtype) {
+  // The library that prints the others refuses complex numbers.
+  if (dtype.code == kDLComplex) return "complex" + std::to_string(int(dtype.bits));
+  return tvm::ffi::DLDataTypeToString(dtype);
+}
+
 std::uintptr_t address(const TensorView& tensor) {
   return reinterpret_cast<std::uintptr_t>(tensor.data_ptr()) + tensor.byte_offset();
 }
@@ -52,9 +59,8 @@ i64 stride(const TensorView& tensor, int dim) { return tensor.stride(dim); }
 void check_dtype(Named argument, int code, int bits, const char* expected) {
   const DLDataType dtype = argument.tensor.dtype();
   if (dtype.code == code && dtype.bits == bits && dtype.lanes == 1) return;
-  TVM_FFI_THROW(TypeError) << argument.name << " must be " << expected << ", got DLPack dtype (code "
-                           << int(dtype.code) << ", " << int(dtype.bits)
-                           << " bits): convert it before the call";
+  TVM_FFI_THROW(TypeError) << argument.name << " must be " << expected << ", got " << dtype_text(dtype)
+                           << ": convert it before the call";
 }
 
 void check_shape(Named argument, std::initializer_list<i64> expected, const char* words) {
