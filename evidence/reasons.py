@@ -235,6 +235,10 @@ _MEMORY: Mapping[str, tuple[str, str]] = {
 _MACHINERY: Mapping[str, tuple[str, str]] = {
     "usage": ("The command line can't be obeyed.", "See --help."),
     "machinery": ("A tool of the suite failed; nothing is said about the kernel.", "Read the message."),
+    "bad-setting": (
+        "$GROUPED_ATTENTION_CPU names code that doesn't exist or can't run on this processor.",
+        "Unset it, or choose scalar, baseline or x86-64-v3.",
+    ),
     "not-empty": ("The output folder holds something already.", "Choose a new folder."),
     "no-manifest": (
         "A library without a manifest can't be carried as an artifact.",

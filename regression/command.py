@@ -35,6 +35,8 @@ def run(options: argparse.Namespace) -> Judgement:
     except FixtureError as failure:
         return judge.error("fixture-damaged", str(failure))
     except TargetError as failure:
+        if failure.code == "bad-setting":  # the caller's environment, not a lack of evidence
+            return judge.error(failure.code, str(failure))
         return judge.unknown(failure.code, str(failure))
     except KernelError as failure:
         return judge.failed("kernel-failed", str(failure))

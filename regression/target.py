@@ -18,6 +18,7 @@ from artifacts import ArtifactsError, Binary, Side, Targets
 from artifacts.sides import from_path as side_from_path
 from evidence import record
 from evidence.record import Subject
+from grouped_attention import SettingError
 
 OP = "grouped_e4m3_fp32"
 ARCHITECTURES = ("sm_70", "sm_80", "sm_90")
@@ -153,6 +154,8 @@ def _refusals() -> Iterator[None]:
         yield
     except ArtifactsError as error:
         raise TargetError(error.text, error.code) from error
+    except SettingError as error:
+        raise TargetError(str(error), "bad-setting") from error
     except (OSError, RuntimeError, ValueError) as error:
         raise TargetError(str(error)) from error
 

@@ -7,9 +7,9 @@
 
 from grouped_attention import tensor_core
 from grouped_attention.extension import Extension
-from grouped_attention.load import load
+from grouped_attention.load import SettingError, load
 from grouped_attention.workspace import Workspace
 
 __version__ = "0.1.0"
 
-__all__ = ["Extension", "Workspace", "__version__", "load", "tensor_core"]
+__all__ = ["Extension", "SettingError", "Workspace", "__version__", "load", "tensor_core"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -26,6 +27,10 @@ _REQUIRED = ("precision_version", "describe", ATTENTION, f"{ATTENTION}_partials"
 _OPTIONAL = ("prepare", "tensor_core_dot", "set_num_threads", "cpu_implementation")
 
 
+class SettingError(RuntimeError):
+    """The library is in order, but an environment variable asks it for what it can't do here."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class _About:
     """What a library's describe() says."""
@@ -43,7 +48,8 @@ def load(
 
     Without arguments: the CUDA library of the GPU at hand, else the CPU one that models sm_70.
     FileNotFoundError for a missing file; RuntimeError for a library that doesn't match its manifest, that is
-    too old ("rebuild"), or that can't be built; ValueError for an unknown backend or architecture.
+    too old ("rebuild"), or that can't be built; ValueError for an unknown backend or architecture;
+    SettingError (a RuntimeError) when $GROUPED_ATTENTION_CPU names code that can't run here.
     """
     if path is not None:
         return _checked(_open(Path(path)), backend, arch)
@@ -100,6 +106,7 @@ def _open(path: Path) -> Extension:
         raise RuntimeError(f"{path}: does not export {', '.join(missing)}: rebuild it")
     about = _about(path, str(functions["describe"]()))
     _check_manifest(path, known, about, version)
+    _check_setting(functions)
     return Extension(
         library=path,
         backend=about.backend,
@@ -151,6 +158,15 @@ def _check_manifest(path: Path, known: Manifest | None, about: _About, version: 
     found = (about.backend, about.arch, version)
     if said != found:
         raise RuntimeError(f"{path}: is {found}, its manifest says {said}: rebuild it")
+
+
+def _check_setting(functions: Mapping[str, Any]) -> None:
+    """Refuse at once what every call would refuse: it says nothing about the kernel."""
+    if "cpu_implementation" in functions:
+        try:
+            functions["cpu_implementation"]()
+        except RuntimeError as error:
+            raise SettingError(str(error)) from error
 
 
 def _checked(extension: Extension, backend: str | None, arch: str | None) -> Extension:
