@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sanitizer import command
+from sanitizer.batch import MOST_FAULTS
 from sanitizer.cuda import TOOLS
 from sanitizer.judge import EXIT_CODES
 
@@ -49,6 +50,13 @@ def _options(verb: argparse.ArgumentParser) -> None:
     )
     verb.add_argument(
         "--suppressions", type=Path, metavar="FILE", help="TOML: findings accepted, with reason and expiry"
+    )
+    verb.add_argument(
+        "--most-faults",
+        type=int,
+        default=MOST_FAULTS,
+        metavar="N",
+        help=f"stop after so many cases that end their process (default {MOST_FAULTS}); each costs a new one",
     )
     verb.add_argument("--json", type=Path, metavar="PATH", help="write findings and verdict there")
     verb.add_argument("--junit", type=Path, metavar="PATH", help="write JUnit XML there")

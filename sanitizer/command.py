@@ -16,8 +16,8 @@ from evidence.record import Reason
 from fixtures.cases import boundary
 from fixtures.errors import FixtureError
 from grouped_attention.toolchain import ToolError as CompilerError
-from sanitizer import batch, controls, cuda, host, judge, outputs, subject, suppressions, tools
-from sanitizer.batch import Launch
+from sanitizer import controls, cuda, host, judge, outputs, subject, suppressions, tools
+from sanitizer.batch import Batch, Launch
 from sanitizer.judge import Judgement
 from sanitizer.subject import Checked, SubjectError
 from sanitizer.suppressions import SuppressionError
@@ -87,7 +87,8 @@ def _measure(
     launch, with_what = _launch(options, checked, folder)
     scope = f"{checked.subject.label} under {with_what}"
     print(f"{scope}: {len(names)} cases", flush=True)
-    attempts = batch.play((*names, *planted), launch, folder / "runs")
+    batch = Batch(launch=launch, folder=folder / "runs", most_faults=options.most_faults)
+    attempts = batch.play((*names, *planted))
     found = judge.judge(names, planted, attempts, entries, scope=scope)
     _keep(options, checked, names, found, started, time.perf_counter() - tick)
     _report(options, names, found, folder)

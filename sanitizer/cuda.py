@@ -7,26 +7,27 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evidence.record import Reason
-from sanitizer import controls, marks, xml_report
+from sanitizer import controls, marks, progress, xml_report
 from sanitizer.batch import Attempt, Launch
 from sanitizer.findings import Finding, merged
 from sanitizer.host import FOUND, worker_command, worker_environment
 from sanitizer.marks import Marks
-from sanitizer.process import Ended, run
+from sanitizer.process import Ended, Limits, run
 from sanitizer.tools import Tool
 from sanitizer.worker import LOST_CONTEXT
 from sanitizer.xml_report import Report, ReportError
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 NO_DEVICE = 255
-START_LIMIT_S, CASE_LIMIT_S = 120.0, 4.0
-PRINT_LIMIT = "1000"
+WHOLE_LIMIT_S, QUIET_LIMIT_S = 1200.0, 120.0
+PRINT_LIMIT = 1000
 EXTRA = {
     "memcheck": ("--padding", "64", "--track-stream-ordered-races", "all"),
     "racecheck": ("--racecheck-report", "analysis"),
 }
-# Memory out of torch's pool is never out of bounds for the tool.
+# Memory out of a pool is never out of bounds for the tool: neither torch's, nor one that it is told to take.
 CACHING_OFF = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
+OTHER_POOLS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 _SUMMARY = re.compile(r"ERROR SUMMARY: (\d+) errors?\b|RACECHECK SUMMARY: (\d+) hazards? displayed")
 _NOTHING_SEEN = "terminated before first instrumented API call"
 
@@ -44,12 +45,19 @@ class Signs:
 
 def launcher(tool: Tool, name: str, library: Path, control: Path) -> Launch:
     """What runs cases of a library under one tool in a process of its own."""
-    env = {**worker_environment(), **CACHING_OFF}
+    env = {key: value for key, value in worker_environment().items() if key not in OTHER_POOLS}
+    env |= CACHING_OFF
 
     def launch(names: tuple[str, ...], folder: Path) -> Attempt:
         command = [*arguments(tool, name, folder), *worker_command("cuda", library, control, folder)]
-        limit_s = START_LIMIT_S + CASE_LIMIT_S * len(names)
-        ended = run(command, log=folder / "log.txt", limit_s=limit_s, env=env)
+        watched = folder / "marks.jsonl"
+        limits = Limits(
+            whole_s=WHOLE_LIMIT_S,
+            quiet_s=QUIET_LIMIT_S,
+            watched=watched,
+            grown=progress.meter(watched, len(names)),
+        )
+        ended = run(command, log=folder / "log.txt", limits=limits, env=env)
         return attempt(names, collect(ended, name, folder), name)
 
     return launch
@@ -58,7 +66,7 @@ def launcher(tool: Tool, name: str, library: Path, control: Path) -> Launch:
 def arguments(tool: Tool, name: str, folder: Path) -> list[str]:
     """The tool's own arguments; without an exit status of its own it always gives 0."""
     return [
-        str(tool.path), "--tool", name, "--error-exitcode", str(FOUND), "--print-limit", PRINT_LIMIT,
+        str(tool.path), "--tool", name, "--error-exitcode", str(FOUND), "--print-limit", str(PRINT_LIMIT),
         "--xml", "--save", str(folder / "report.xml"), "--log-file", str(folder / "tool.txt"),
         *EXTRA.get(name, ()),
     ]  # fmt: skip
@@ -80,7 +88,9 @@ def attempt(names: tuple[str, ...], signs: Signs, tool: str) -> Attempt:
     """Findings with the case that each belongs to, and where the signs disagree."""
     found = signs.report.findings if signs.report else ()
     findings = merged(one.of(_case(one, signs.marks, tool)) for one in found)
-    return Attempt(names=names, marks=signs.marks, findings=findings, problems=problems(signs))
+    return Attempt(
+        names=names, marks=signs.marks, findings=findings, problems=problems(signs), signs=_told(signs)
+    )
 
 
 def problems(signs: Signs) -> tuple[Reason, ...]:
@@ -114,8 +124,10 @@ def _disagreements(signs: Signs, report: Report) -> list[tuple[str, str]]:
         found.append(("not-instrumented", "the tool saw no CUDA call"))
     if counted is None:
         found.append(("no-summary", "the tool's log ends without a summary"))
-    elif bool(counted) == report.empty:
+    elif not report.placed <= counted <= report.count:
         found.append(("signs-disagree", f"the log counts {counted} errors, the XML holds {_size(report)}"))
+    if report.count >= PRINT_LIMIT:
+        found.append(("print-limit", f"{report.count} records: the tool may have left out more"))
     if report.following and not report.findings:
         found.append(("api-error", f"an API call failed and no record says why: {report.following[0]}"))
     if status not in ((0,) if report.empty else (FOUND, LOST_CONTEXT)):
@@ -136,7 +148,15 @@ def _case(finding: Finding, seen: Marks, tool: str) -> str:
 
 
 def _size(report: Report) -> str:
-    return f"{len(report.findings)} findings and {len(report.following)} API errors"
+    return f"{report.placed} records with a place of {report.count}"
+
+
+def _told(signs: Signs) -> str:
+    """All signs of one process in a line, for the record."""
+    counted = errors_counted(f"{signs.log}\n{signs.ended.output}")
+    xml = signs.damage if signs.report is None else _size(signs.report)
+    ended = f"{len(signs.marks.ended)} cases ended, {signs.marks.open or 'none'} left open"
+    return f"{signs.ended.text}; log: {counted} errors; XML: {xml}; {ended}"
 
 
 def _last(signs: Signs) -> str:

@@ -10,14 +10,14 @@ from pathlib import Path
 from artifacts.places import PRODUCT, root
 from evidence.record import Reason
 from grouped_attention import toolchain
-from sanitizer import asan, marks
+from sanitizer import asan, marks, progress
 from sanitizer.batch import Attempt, Launch
 from sanitizer.findings import Finding, merged
 from sanitizer.marks import Marks
-from sanitizer.process import Ended, run
+from sanitizer.process import Ended, Limits, run
 
 FOUND = 99
-START_LIMIT_S, CASE_LIMIT_S = 120.0, 2.0
+WHOLE_LIMIT_S, QUIET_LIMIT_S = 1200.0, 120.0
 OPTIONS = {
     "ASAN_OPTIONS": f"detect_leaks=0:halt_on_error=1:exitcode={FOUND}",
     "UBSAN_OPTIONS": f"print_stacktrace=1:halt_on_error=1:exitcode={FOUND}",
@@ -31,12 +31,19 @@ def launcher(library: Path, control: Path) -> Launch:
 
     def launch(names: tuple[str, ...], folder: Path) -> Attempt:
         command = worker_command("host", library, control, folder)
-        limit_s = START_LIMIT_S + CASE_LIMIT_S * len(names)
-        ended = run(command, log=folder / "log.txt", limit_s=limit_s, env=env)
-        seen = marks.read(folder / "marks.jsonl")
+        watched = folder / "marks.jsonl"
+        limits = Limits(
+            whole_s=WHOLE_LIMIT_S,
+            quiet_s=QUIET_LIMIT_S,
+            watched=watched,
+            grown=progress.meter(watched, len(names)),
+        )
+        ended = run(command, log=folder / "log.txt", limits=limits, env=env)
+        seen = marks.read(watched)
         findings = merged(one.of(seen.open or "") for one in asan.parse(ended.output))
         problems = _problems(ended, seen, findings)
-        return Attempt(names=names, marks=seen, findings=findings, problems=problems)
+        signs = f"{ended.text}, {len(findings)} findings, {len(seen.ended)} cases ended"
+        return Attempt(names=names, marks=seen, findings=findings, problems=problems, signs=signs)
 
     return launch
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evidence.record import Reason
-from sanitizer.batch import Attempt
+from sanitizer.batch import CONTROL, Attempt
 from sanitizer.findings import Finding, merged
 from sanitizer.suppressions import Suppression, split
 
@@ -18,7 +18,6 @@ OUTCOMES = {
     "unknown": "unknown",
     "error": "error",
 }
-CONTROL = "control:"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +30,7 @@ class Judgement:
     suppressed: tuple[Finding, ...] = ()
     complaints: tuple[tuple[str, str], ...] = ()
     controls: tuple[str, ...] = ()
-    processes: int = 0
+    signs: tuple[str, ...] = ()
 
     @property
     def line(self) -> str:
@@ -70,7 +69,7 @@ def judge(
         suppressed=suppressed,
         complaints=complaints,
         controls=tuple(sorted(planted)),
-        processes=len(attempts),
+        signs=tuple(attempt.signs for attempt in attempts),
     )
 
 

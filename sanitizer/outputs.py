@@ -32,7 +32,8 @@ def as_json(judgement: Judgement, names: Sequence[str]) -> dict[str, Any]:
     """Everything that was seen, as a record holds it."""
     return {
         "cases": list(names),
-        "processes": judgement.processes,
+        "processes": len(judgement.signs),
+        "signs": list(judgement.signs),
         "controls_found": list(judgement.controls),
         "findings": [finding.as_json() for finding in judgement.findings],
         "suppressed": [finding.as_json() for finding in judgement.suppressed],

@@ -22,16 +22,24 @@ class ReportError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """`findings` lie at a place; `following` are texts of API errors; `unknown` are kinds never seen."""
+    """`findings` lie at a place, `placed` counts their records before they were merged; `following` are
+    texts of API errors; `unknown` are kinds never seen.
+    """
 
     findings: tuple[Finding, ...] = ()
+    placed: int = 0
     following: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
 
     @property
+    def count(self) -> int:
+        """Records of all kinds."""
+        return self.placed + len(self.following) + len(self.unknown)
+
+    @property
     def empty(self) -> bool:
         """True when the tool wrote no record at all."""
-        return not (self.findings or self.following or self.unknown)
+        return self.count == 0
 
 
 def read(path: Path, tool: str) -> Report:
@@ -61,7 +69,12 @@ def _report(records: Iterable[Element], tool: str) -> Report:
             following.append(record.findtext("what/text") or kind)
         else:
             unknown.append(kind)
-    return Report(findings=merged(findings), following=tuple(following), unknown=tuple(unknown))
+    return Report(
+        findings=merged(findings),
+        placed=len(findings),
+        following=tuple(following),
+        unknown=tuple(unknown),
+    )
 
 
 def _placed(record: Element, tool: str) -> Finding:

@@ -48,8 +48,7 @@ MakeLaunch = Callable[..., Launch]
 @pytest.fixture
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeLaunch:
     """A launcher whose tool runs the given Python lines."""
-    monkeypatch.setattr(cuda, "START_LIMIT_S", 6.0)
-    monkeypatch.setattr(cuda, "CASE_LIMIT_S", 0.0)
+    monkeypatch.setattr(cuda, "QUIET_LIMIT_S", 4.0)
 
     def make(body: str, tool: str = "memcheck") -> Launch:
         script = tmp_path / "compute-sanitizer"

@@ -12,7 +12,7 @@ from evidence import machine
 from sanitizer import cli, controls, outputs, suppressions, tools
 from sanitizer.findings import Finding, merged
 from sanitizer.host import worker_environment
-from sanitizer.process import run
+from sanitizer.process import Limits, run
 from sanitizer.suppressions import SuppressionError
 
 ENTRY = '[[suppress]]\nkernel = "combine*"\nreason = "known"\nexpires = 2030-01-31\n'
@@ -118,14 +118,28 @@ def test_threads_are_merged_and_places_are_not() -> None:
     assert "f:1" in text and "f:2" in text and len(text.splitlines()) == 3
 
 
-def test_a_process_past_its_limit_takes_its_children_along(tmp_path: Path) -> None:
+def limits(folder: Path, whole_s: float = 60.0, quiet_s: float = 60.0) -> Limits:
+    return Limits(whole_s=whole_s, quiet_s=quiet_s, watched=folder / "marks")
+
+
+@pytest.mark.parametrize("limit", [{"whole_s": 1.0}, {"quiet_s": 1.0}])
+def test_a_process_past_a_limit_takes_its_children_along(tmp_path: Path, limit: dict[str, float]) -> None:
     pid = tmp_path / "pid"
     command = ["sh", "-c", f"sleep 600 & echo $! > {pid}; wait"]
-    ended = run(command, log=tmp_path / "log", limit_s=1.0, env={"PATH": "/usr/bin:/bin"})
+    env = {"PATH": "/usr/bin:/bin"}
+    ended = run(command, log=tmp_path / "log", limits=limits(tmp_path, **limit), env=env)
     assert ended.status is None and ended.text == "ran past its time limit"
     stat = Path(f"/proc/{pid.read_text().strip()}/stat")
     assert not stat.exists() or stat.read_text().rsplit(")", 1)[1].split()[0] in ("Z", "X")
-    assert run(["false"], log=tmp_path / "log", limit_s=5, env={"PATH": "/usr/bin:/bin"}).status == 1
+    assert run(["false"], log=tmp_path / "log", limits=limits(tmp_path), env=env).status == 1
+
+
+def test_marks_that_keep_coming_are_no_hang(tmp_path: Path) -> None:
+    seen: list[int] = []
+    watched = Limits(whole_s=60, quiet_s=1.5, watched=tmp_path / "marks", grown=lambda: seen.append(1))
+    command = ["sh", "-c", f"for n in 1 2 3 4 5 6; do echo $n >> {watched.watched}; sleep 0.5; done"]
+    ended = run(command, log=tmp_path / "log", limits=watched, env={"PATH": "/usr/bin:/bin"})
+    assert ended.status == 0 and len(seen) >= 3
 
 
 @pytest.mark.parametrize("arch", ["sm_70", "sm_90"])

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sanitizer import batch, judge
-from sanitizer.batch import Launch
+from sanitizer import judge
+from sanitizer.batch import Batch, Launch
 from sanitizer.judge import Judgement
 
 MakeLaunch = Callable[..., Launch]
@@ -14,6 +14,12 @@ CASES = ("a", "b", "c", "d")
 CONTROLS = ("control:memcheck",)
 # The control is found: its kernel's records, the summary, the exit status, and the case left open.
 PLANTED = """
+def many(text, times):
+    head, rest = text.split("<record>", 1)
+    records, tail = rest.rsplit("</record>", 1)
+    return head + f"<record>{records}</record>" * times + tail
+
+
 def planted():
     mark("begin", case="control:memcheck")
     xml.write_text(sample("mem_oob.xml", "kernelgate_control_memcheck"))
@@ -30,12 +36,13 @@ GOOD = PLANTED + "clean(names[:-1]); planted()\n"
 
 def verdict(launch: Launch, folder: Path, tool: str = "memcheck") -> Judgement:
     controls = (f"control:{tool}",)
-    return judge.judge(CASES, controls, batch.play((*CASES, *controls), launch, folder), scope="x")
+    attempts = Batch(launch=launch, folder=folder).play((*CASES, *controls))
+    return judge.judge(CASES, controls, attempts, scope="x")
 
 
 def test_a_clean_run_with_its_control_found_is_admitted(fake: MakeLaunch, tmp_path: Path) -> None:
     found = verdict(fake(GOOD), tmp_path / "runs")
-    assert found.word == "admitted" and found.processes == 1 and found.controls == CONTROLS
+    assert found.word == "admitted" and len(found.signs) == 1 and found.controls == CONTROLS
     assert found.line == "verdict: admitted (memory-clean: x: 4 cases clean, 1 planted found)"
 
 
@@ -48,6 +55,7 @@ BLIND = {
     ),
     "writes no summary": (GOOD.replace(SUMMARY, "pass"), "no-summary"),
     "counts none but records some": (GOOD.replace("2 errors", "0 errors"), "signs-disagree"),
+    "counts more than it records": (GOOD.replace("2 errors", "3 errors"), "signs-disagree"),
     "counts one and records none": (
         GOOD.replace(RECORDS, "NOTHING").replace("2 errors", "1 error"),
         "signs-disagree",
@@ -57,6 +65,10 @@ BLIND = {
     "knows another kind": (
         GOOD.replace(RECORDS, f"{RECORDS}.replace('Precise', 'Leak')"),
         "unknown-kind",
+    ),
+    "stops printing at its limit": (
+        GOOD.replace("2 errors", "1000 errors").replace(RECORDS, f"many({RECORDS}, 500)"),
+        "print-limit",
     ),
     "crashes at once": (CRASH, "not-started"),
     "crashes in a case": (f"clean(names[:1]); mark('begin', case='b'); {CRASH}", "no-report"),
@@ -104,9 +116,32 @@ planted()
 """
     )
     found = verdict(fake(body), tmp_path / "runs")
-    assert found.word == "rejected" and found.processes == 2
+    assert found.word == "rejected" and len(found.signs) == 2
     assert [(f.case, f.place, f.threads) for f in found.findings] == [("b", "s.cu:5", 2)]
     assert [reason.code for reason in found.reasons] == ["memory-error"]
+
+
+EVERY = """
+if not names[0].startswith("control:"):
+    mark("begin", case=names[0])
+    xml.write_text(sample("mem_oob.xml"))
+    log.write_text("========= ERROR SUMMARY: 2 errors")
+    sys.exit(99)
+planted()
+"""
+
+
+def test_a_fault_in_every_case_ends_after_a_few_and_still_runs_the_control(
+    fake: MakeLaunch, tmp_path: Path
+) -> None:
+    told: list[str] = []
+    launch = fake(PLANTED + EVERY)
+    batch = Batch(launch=launch, folder=tmp_path / "runs", most_faults=2, tell=told.append)
+    found = judge.judge(CASES, CONTROLS, batch.play((*CASES, *CONTROLS)), scope="x")
+    assert found.word == "rejected" and found.controls == CONTROLS and len(found.signs) == 3
+    assert [finding.case for finding in found.findings] == ["a", "b"]
+    assert [reason.code for reason in found.reasons] == ["memory-error", "cases-missing"]
+    assert [line.split(" at ")[1] for line in told] == ["s.cu:4", "s.cu:4"]
 
 
 RACE = """
@@ -130,10 +165,20 @@ def test_a_finding_that_doesnt_end_the_process_is_laid_to_its_case(fake: MakeLau
     assert [(f.case, f.kernel) for f in found.findings] == [("c", "race")]
 
 
+def test_a_search_that_costs_too_much_leaves_the_finding_without_a_case(
+    fake: MakeLaunch, tmp_path: Path
+) -> None:
+    batch = Batch(launch=fake(RACE, "racecheck"), folder=tmp_path / "runs", searches=2)
+    controls = ("control:racecheck",)
+    found = judge.judge(CASES, controls, batch.play((*CASES, *controls)), scope="x")
+    assert found.word == "rejected" and len(found.signs) == 3
+    assert [(f.case, f.kernel) for f in found.findings] == [("", "race")]
+
+
 def test_without_the_faulty_case_the_same_tool_admits(fake: MakeLaunch, tmp_path: Path) -> None:
     launch = fake(RACE, "racecheck")
     controls = ("control:racecheck",)
-    attempts = batch.play(("a", "b", *controls), launch, tmp_path / "runs")
+    attempts = Batch(launch=launch, folder=tmp_path / "runs").play(("a", "b", *controls))
     assert judge.judge(("a", "b"), controls, attempts, scope="x").word == "admitted"
 
 
