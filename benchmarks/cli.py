@@ -1,4 +1,4 @@
-"""Command line: `python -m benchmarks static | latency | abba | calibrate`."""
+"""Command line: `python -m benchmarks static | latency | abba | calibrate | history`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,19 @@ from collections.abc import Sequence
 
 from benchmarks.abba import command as abba
 from benchmarks.calibrate import command as calibrate
+from benchmarks.calibrate import options as calibrate_options
+from benchmarks.history import command as history
 from benchmarks.latency import command as latency
 from benchmarks.static import command as static
 
 EXIT_USAGE, EXIT_ERROR = 2, 5
-VERBS = {"static": static.run, "latency": latency.run, "abba": abba.run, "calibrate": calibrate.run}
+VERBS = {
+    "static": static.run,
+    "latency": latency.run,
+    "abba": abba.run,
+    "calibrate": calibrate.run,
+    "history": history.run,
+}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -26,7 +34,9 @@ def parser() -> argparse.ArgumentParser:
     text = "candidate against base in time: randomised ABBA blocks, a verdict with a stated error rate"
     abba.add_options(verbs.add_parser("abba", help=text, description=text))
     text = "how often abba errs on this machine: A/A trials and planted slowdowns"
-    calibrate.add_options(verbs.add_parser("calibrate", help=text, description=text))
+    calibrate_options.add(verbs.add_parser("calibrate", help=text, description=text))
+    text = "measure commits with the asv suites, and keep the results"
+    history.add_options(verbs.add_parser("history", help=text, description=text))
     return top
 
 

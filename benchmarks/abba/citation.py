@@ -28,5 +28,7 @@ def line(records: Sequence[Record], machine: Mapping[str, Any], *, backend: str)
 
 
 def _words(record: Record) -> str:
-    pooled = [row for row in record.results["summaries"] if row["context"] is None]
+    pooled = [
+        row for row in record.results["summaries"] if row["context"] is None and row.get("judged", True)
+    ]
     return ", ".join(f"{row['kind']} {row['rate']['hits']} of {row['rate']['trials']}" for row in pooled)

@@ -17,14 +17,15 @@ from rich.progress import track
 
 from artifacts import ArtifactsError
 from benchmarks.abba import citation, command, subjects
-from benchmarks.abba import options as shared
 from benchmarks.abba.command import Sides
 from benchmarks.abba.decision import Rule, Verdict
 from benchmarks.abba.guards import AlarmError
 from benchmarks.abba.outcome import EXIT_CODES, RECORDED
 from benchmarks.abba.recording import Took
 from benchmarks.abba.subjects import Contender
-from benchmarks.calibrate import planted, summary, trials
+from benchmarks.calibrate import judging, planted, summary, table, trials
+from benchmarks.calibrate import study as studies
+from benchmarks.calibrate.judging import Limits
 from benchmarks.calibrate.rates import StatisticsError
 from benchmarks.calibrate.study import Study, StudyError
 from benchmarks.calibrate.summary import Summary
@@ -41,7 +42,7 @@ DEFAULT_PLANTS = {"host": (0.1,), "cuda": ()}
 def run(options: argparse.Namespace) -> int:
     """Run the trials, merge them with the study's earlier ones, keep the record, end with the verdict."""
     try:
-        return _run(options)
+        return _report(options.report) if options.report is not None else _run(options)
     except (ArtifactsError, AlarmError) as error:
         return _end(Verdict(word="unknown", code=error.code, text=error.text))
     except (StudyError, StatisticsError) as error:
@@ -68,27 +69,28 @@ def _run(options: argparse.Namespace) -> int:
 def measure(cases: list[Case], rule: Rule, options: argparse.Namespace, source: random.Random) -> list[Trial]:
     """All trials of this run, kinds and contexts in turn, each on a bench of its own."""
     one = functools.partial(
-        trials.run, rule=rule, protocol=options.protocol, budget_s=options.budget, source=source
+        trials.prepare, rule=rule, protocol=options.protocol, budget_s=options.budget, source=source
     )
     turns = [case for _ in range(options.trials) for case in cases]
     console = Console(stderr=True)
     shown = track(
         turns, description="trials", console=console, transient=True, disable=not console.is_terminal
     )
-    return [one(case, case.bench()) for case in shown]
+    return [one(case) for case in shown]
 
 
 def _cases(
     options: argparse.Namespace, chosen: Contender, shapes: list[Shape], source: random.Random
 ) -> Iterator[Case]:
     for kind, null, base, other in _kinds(options, chosen):
+        judged = kind not in {_slowed(spec) for spec in options.shown}
         backend, arch = chosen.subject.backend, chosen.subject.arch
         sides = Sides(base=base, candidate=other, backend=backend, arch=arch)
         for shape in shapes:
             bench: Callable[[], Any] = functools.partial(
                 command.bench, sides, shape, source, hot=options.l2 == "hot"
             )
-            yield Case(kind=kind, null=null, context=shape.context, bench=bench)
+            yield Case(kind=kind, null=null, judged=judged, context=shape.context, bench=bench)
 
 
 def _kinds(
@@ -106,8 +108,12 @@ def _kinds(
     for fraction in options.plant or DEFAULT_PLANTS[chosen.subject.backend]:
         yield f"planted {fraction:.2%}", False, chosen, planted.slowed(chosen, fraction)
     unslowed = chosen if options.unslowed is None else subjects.candidate(options.unslowed, **named)
-    for spec in options.slowed or ():
-        yield f"slowed {Path(spec).name}", False, unslowed, subjects.candidate(spec, **named)
+    for spec in (*options.slowed, *options.shown):
+        yield _slowed(spec), False, unslowed, subjects.candidate(spec, **named)
+
+
+def _slowed(spec: str) -> str:
+    return f"slowed {Path(spec).name}"
 
 
 def _study(options: argparse.Namespace, chosen: Contender, rule: Rule, shapes: list[Shape]) -> Study:
@@ -123,10 +129,40 @@ def _study(options: argparse.Namespace, chosen: Contender, rule: Rule, shapes: l
         "budget_s": options.budget,
         "l2": options.l2,
         "rule": asdict(rule),
+        "limits": asdict(_limits(options)),
         "shapes": [asdict(shape) for shape in shapes],
     }
+    # Its limits are terms too: whoever has seen the first trials can't move them.
     name = options.study or f"single-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
     return Study(name=name, declared=options.declared or options.trials, terms=terms)
+
+
+def _limits(options: argparse.Namespace) -> Limits:
+    return Limits(
+        most_false_alarms=options.most_false_alarms,
+        least_power=options.least_power,
+        most_median_s=options.most_median,
+    )
+
+
+def _report(name: str) -> int:
+    """Print a study's protocols side by side; the verdict is the engine's, when it is there."""
+    protocols = studies.named(store.load().records, name)
+    if not protocols:
+        raise StudyError(f"no record is of a study {name}")
+    found = {protocol: _reopened(records) for protocol, records in sorted(protocols.items())}
+    print(table.text({protocol: summaries for protocol, (summaries, _) in found.items()}))
+    for protocol, (_, verdict) in found.items():
+        print(f"{protocol}: {verdict.word} ({verdict.code}: {verdict.text})")
+    return _end(found[trials.ENGINE if trials.ENGINE in found else next(iter(found))][1])
+
+
+def _reopened(records: list[Record]) -> tuple[list[Summary], Verdict]:
+    study = studies.reopened(records)
+    pooled = studies.trials_of(records)
+    summaries = summary.summarise(pooled)
+    limits = Limits(**study.terms.get("limits", {}))
+    return summaries, judging.judge(summaries, limits, missing=study.missing(pooled))
 
 
 def _finish(
@@ -139,19 +175,24 @@ def _finish(
 ) -> int:
     pooled = [*earlier, *fresh]
     summaries = summary.summarise(pooled)
-    verdict = summary.judge(
-        summaries,
-        missing=study.missing(pooled),
-        most_false_alarms=options.most_false_alarms,
-        least_power=options.least_power,
-    )
-    print(f"study {study.name}: {len(fresh)} trials now, {len(earlier)} before; {options.protocol} protocol")
-    print(summary.table(summaries))
+    verdict = judging.judge(summaries, _limits(options), missing=study.missing(pooled))
     made = _record(study, chosen, fresh, summaries, verdict, took)
     print(f"record: {store.append(made)}")
+    print(f"study {study.name}: {len(fresh)} trials now, {len(earlier)} before")
+    print(table.text({options.protocol: summaries, **_others(study)}))
     if options.json is not None:
         options.json.write_text(record.dumps(made), encoding="utf-8")
     return _end(verdict)
+
+
+def _others(study: Study) -> dict[str, list[Summary]]:
+    """The same study's other protocols, so far."""
+    protocols = studies.named(store.load().records, study.name)
+    return {
+        protocol: summary.summarise(studies.trials_of(records))
+        for protocol, records in sorted(protocols.items())
+        if protocol != study.terms["protocol"]
+    }
 
 
 def _record(
@@ -181,28 +222,3 @@ def _record(
 def _end(verdict: Verdict) -> int:
     print(f"verdict: {verdict.word} ({verdict.code}: {verdict.text})", flush=True)
     return EXIT_USAGE if verdict.code == "usage" else EXIT_CODES[verdict.word]
-
-
-def add_options(verb: argparse.ArgumentParser) -> None:
-    """The options of `calibrate`."""
-    _sides(verb)
-    verb.add_argument("--trials", type=int, default=40, help="of each kind and context now; default 40")
-    verb.add_argument("--study", metavar="NAME", help="merge with earlier runs of this name")
-    verb.add_argument("--declared", type=int, help="trials of the whole study; default: this run's")
-    verb.add_argument("--protocol", choices=trials.PROTOCOLS, default=trials.ENGINE, help="default: engine")
-    verb.add_argument("--most-false-alarms", type=float, default=0.1, help="a rate; default 0.1")
-    verb.add_argument("--least-power", type=float, default=0.9, help="a rate; default 0.9")
-    shared.shapes(verb)
-    shared.rule(verb, budget_s=None, budget_text="of one trial; default 2.5s, on the host 5s")
-    shared.target(verb)
-
-
-def _sides(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--artifact", metavar="SPEC", help="what to compare with itself; default: work tree")
-    verb.add_argument("--second", metavar="SPEC", help="another build of the same code: A/A of two builds")
-    text = "a build with a spin patch; may be repeated"
-    verb.add_argument("--slowed", metavar="SPEC", action="append", help=text)
-    text = "what --slowed is compared with, as a spin changes the code around it; default: --artifact"
-    verb.add_argument("--unslowed", metavar="SPEC", help=text)
-    text = "slow the host's call by this fraction; may be repeated; default there 0.1"
-    verb.add_argument("--plant", type=float, action="append", metavar="FRACTION", help=text)

@@ -1,4 +1,7 @@
-"""Trials of several runs, merged: how many there will be is declared before the first."""
+"""Trials of several runs, merged: how many there will be is declared before the first.
+
+A name holds one study of each protocol, so that a report can set them side by side.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ class StudyError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """`declared` trials of each kind and context; `terms` are what all its runs must agree on."""
+    """`declared` trials of each kind and context; `terms` are what all its runs must agree on.
+
+    One of them is the protocol.
+    """
 
     name: str
     declared: int
@@ -27,10 +33,10 @@ class Study:
 
     def earlier(self, records: Sequence[Record]) -> list[Trial]:
         """Trials of the earlier runs; StudyError when one was made on other terms, or all are there."""
-        mine = [r for r in records if r.kind == citation.KIND and r.selection.get("study") == self.name]
+        mine = named(records, self.name).get(self.terms["protocol"], [])
         for record in mine:
             self._check(record)
-        found = [one for record in mine for one in _trials(record)]
+        found = trials_of(mine)
         if mine and self.missing(found) == 0:
             raise StudyError(f"study {self.name} has its {self.declared} trials; start one of another name")
         return found
@@ -48,6 +54,29 @@ class Study:
         other = sorted(name for name in ours if theirs.get(name) != ours[name])
         if other:
             raise StudyError(f"study {self.name} was begun with another {', '.join(other)}: use another name")
+
+
+def named(records: Sequence[Record], name: str) -> dict[str, list[Record]]:
+    """The records of a study by protocol."""
+    found: dict[str, list[Record]] = {}
+    for record in records:
+        if record.kind == citation.KIND and record.selection.get("study") == name:
+            found.setdefault(record.selection["terms"]["protocol"], []).append(record)
+    return found
+
+
+def reopened(records: Sequence[Record]) -> Study:
+    """The study of these records of one name and protocol; StudyError when their terms differ."""
+    last = records[-1].selection
+    study = Study(name=last["study"], declared=last["declared"], terms=last["terms"])
+    for record in records:
+        study._check(record)
+    return study
+
+
+def trials_of(records: Sequence[Record]) -> list[Trial]:
+    """All their trials."""
+    return [one for record in records for one in _trials(record)]
 
 
 def _trials(record: Record) -> list[Trial]:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from benchmarks.abba.decision import UNKNOWN, Verdict
+from benchmarks.abba.decision import UNKNOWN
 from benchmarks.calibrate import rates
 from benchmarks.calibrate.rates import Rate
 from benchmarks.calibrate.trials import Trial
 
 DETECTION = 0.9
+ALL_NULLS = "identical code"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,74 +22,47 @@ class Summary:
     """Of one kind and context, or of all contexts (`context` None). `least_ratio` is given for A/A trials:
 
     a slowdown by it would have been found in 90 % of them, had it shifted their intervals and nothing else.
-    `process_deviation` is of the log ratio, between processes beyond what their trials explain; None of one.
+    `ratio` is the median estimate of candidate ÷ base. `process_deviation` is of the log ratio, between
+    processes beyond what their trials explain; None of one. `judged`: the calibration's verdict rests on it.
     """
 
     kind: str
     null: bool
+    judged: bool
     context: int | None
     rate: Rate
     unknown: int  # trials that ended without a word: no false alarm, and no detection either
+    ratio: float | None
     median_s: float
+    setup_s: float  # median of what the inputs took before the first capture; not in `median_s`
     least_ratio: float | None
     process_deviation: float | None
 
 
 def summarise(trials: Sequence[Trial]) -> list[Summary]:
-    """Each kind pooled over its contexts, then by context."""
+    """All trials of identical code together, then each kind; each pooled over its contexts, then by context.
+
+    The verdict rests on the first of them and on the planted slowdowns that weren't declared as shown only.
+    """
     kinds = sorted({(not trial.null, trial.kind) for trial in trials})
-    found = []
-    for _, kind in kinds:
-        mine = [trial for trial in trials if trial.kind == kind]
-        contexts = sorted({trial.context for trial in mine})
-        found.append(_one(mine, None))
-        if len(contexts) > 1:
-            found.extend(_one([t for t in mine if t.context == context], context) for context in contexts)
+    nulls = [trial for trial in trials if trial.null]
+    together = len({trial.kind for trial in nulls}) > 1
+    found = _rows([replace(trial, kind=ALL_NULLS) for trial in nulls]) if together else []
+    for planted, kind in kinds:
+        rows = _rows([trial for trial in trials if trial.kind == kind])
+        found.extend(rows if planted or not together else (replace(row, judged=False) for row in rows))
     return found
-
-
-def table(summaries: Sequence[Summary]) -> str:
-    """Alarms of A/A trials are false; of planted slowdowns they are the power."""
-    head = (
-        "trials of",
-        "context",
-        "called",
-        "of",
-        "rate",
-        "95 % bounds",
-        "unknown",
-        "median s",
-        "finds",
-        "processes",
-    )
-    rows = [head, *(_row(one) for one in summaries)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in rows)
-
-
-def judge(
-    summaries: Sequence[Summary], *, missing: int, most_false_alarms: float, least_power: float
-) -> Verdict:
-    """Over the pooled rows: shown above a limit rejects, shown below it admits, else undecided."""
-    pooled = [one for one in summaries if one.context is None]
-    states = {_name(one): _state(one, most_false_alarms, least_power) for one in pooled}
-    text = "; ".join(
-        f"{name}: {one.rate.hits} of {one.rate.trials}" for name, one in zip(states, pooled, strict=True)
-    )
-    if missing > 0:
-        return Verdict(word="undecided", code="too-few-trials", text=f"{missing} more were declared; {text}")
-    for state, word, code in (
-        ("bad", "rejected", "calibration-bad"),
-        ("open", "undecided", "too-few-trials"),
-    ):
-        if state in states.values():
-            return Verdict(word=word, code=code, text=text)
-    return Verdict(word="admitted", code="calibrated", text=text)
 
 
 def to_json(summary: Summary) -> dict[str, Any]:
     """As records keep it."""
     return asdict(summary)
+
+
+def _rows(mine: Sequence[Trial]) -> list[Summary]:
+    contexts = sorted({trial.context for trial in mine})
+    split = contexts if len(contexts) > 1 else []
+    return [_one(mine, None), *(_one([t for t in mine if t.context == c], c) for c in split)]
 
 
 def _one(trials: Sequence[Trial], context: int | None) -> Summary:
@@ -99,10 +73,13 @@ def _one(trials: Sequence[Trial], context: int | None) -> Summary:
     return Summary(
         kind=trials[0].kind,
         null=null,
+        judged=trials[0].judged,
         context=context,
         rate=rates.rate(hits, counted),
         unknown=len(trials) - len(known),
+        ratio=math.exp(statistics.median(trial.centre for trial in known)) if known else None,
         median_s=statistics.median(trial.seconds for trial in trials),
+        setup_s=statistics.median(trial.setup_s for trial in trials),
         least_ratio=_least_ratio(known) if null and known else None,
         process_deviation=_process_deviation(known),
     )
@@ -131,31 +108,3 @@ def _process_variance(trials: Sequence[Trial]) -> float | None:
         return None
     explained = statistics.fmean(statistics.variance(group) / len(group) for group in several)
     return statistics.variance([statistics.fmean(group) for group in several]) - explained
-
-
-def _state(one: Summary, most_false_alarms: float, least_power: float) -> str:
-    low, high = one.rate.low, one.rate.high
-    if one.null:
-        return "bad" if low > most_false_alarms else "good" if high <= most_false_alarms else "open"
-    return "bad" if high < least_power else "good" if low >= least_power else "open"
-
-
-def _name(one: Summary) -> str:
-    return f"{one.kind} called {'different' if one.null else 'slower'}"
-
-
-def _row(one: Summary) -> tuple[str, ...]:
-    found = one.rate
-    value = f"{found.hits / found.trials:.1%}" if found.trials else "-"
-    return (
-        one.kind,
-        "all" if one.context is None else str(one.context),
-        str(found.hits),
-        str(found.trials),
-        value,
-        f"{found.low:.1%} - {found.high:.1%}",
-        str(one.unknown),
-        f"{one.median_s:.2f}",
-        "-" if one.least_ratio is None else f"{one.least_ratio:.4f}",
-        "-" if one.process_deviation is None else f"{one.process_deviation:.3%}",
-    )

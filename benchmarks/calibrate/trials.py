@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import random
+import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from benchmarks.abba import engine, sequence
@@ -22,7 +23,8 @@ PROTOCOLS = (ENGINE, TEXTBOOK)
 class Trial:
     """`kind` names what was compared; a trial of identical code is `null`. Ends and `centre` are log ratios.
 
-    `process` tells the trials of one run from another's.
+    One that isn't `judged` is shown only. `seconds` begin with the first capture, `setup_s` is what the
+    inputs took before it. `process` tells the trials of one run from another's.
     """
 
     kind: str
@@ -34,6 +36,8 @@ class Trial:
     centre: float
     seconds: float
     rounds: int
+    setup_s: float = 0.0
+    judged: bool = True
     process: str = "now"
 
     @property
@@ -55,6 +59,16 @@ class Case:
     null: bool
     context: int
     bench: Callable[[], Bench]
+    judged: bool = True
+
+
+def prepare(case: Case, rule: Rule, *, protocol: str, budget_s: float, source: random.Random) -> Trial:
+    """Make the case's bench and run one trial on it."""
+    start = time.perf_counter()
+    bench = case.bench()
+    setup_s = time.perf_counter() - start
+    found = run(case, bench, rule, protocol=protocol, budget_s=budget_s, source=source)
+    return replace(found, setup_s=setup_s)
 
 
 def run(
@@ -80,7 +94,7 @@ def _textbook(case: Case, bench: Bench, rule: Rule) -> Trial:
 
 
 def _trial(case: Case, word: str, ends: dict[str, float], seconds: float, rounds: int) -> Trial:
-    known = {"kind": case.kind, "null": case.null, "context": case.context}
+    known = {"kind": case.kind, "null": case.null, "context": case.context, "judged": case.judged}
     return Trial(word=word, seconds=seconds, rounds=rounds, **ends, **known)  # type: ignore[arg-type]
 
 
