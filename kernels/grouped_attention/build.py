@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from grouped_attention import identity, recipe, store_files, toolchain
+from grouped_attention import collect, identity, recipe, store_files, toolchain
 from grouped_attention.manifest import (
     LOG_NAME,
     NAME,
     Artifact,
-    Manifest,
     ManifestError,
     dumps,
     open_artifact,
-    sha256_file,
 )
 from grouped_attention.recipe import VARIANTS, BuildError, Plan, plan
 from grouped_attention.store_files import default_store
@@ -125,67 +122,14 @@ def _collect(wanted: Plan, work: Path) -> Path:
     library = out / f"{wanted.stem}.so"
     if not library.is_file():
         raise BuildError(f"the build installed no {library.name}")
-    code = _code_digest(wanted, work, library)
-    version = _precision_version(library, work)
+    version, line = collect.precision_version(library)
+    with (work / LOG_NAME).open("a") as log:
+        log.write(f"{line}\n")
     shutil.copyfile(work / LOG_NAME, out / LOG_NAME)
-    (out / NAME).write_text(dumps(_manifest(wanted, out, library, code, version)))
+    built = collect.Built(source=work / "source", build=work / "build", prefix=work / "prefix")
+    (out / NAME).write_text(dumps(collect.manifest_of(wanted, built, out, version)))
     for path in out.iterdir():
         path.chmod(0o444)
         store_files.fsync(path)
     store_files.fsync(out)
     return out
-
-
-def _manifest(wanted: Plan, out: Path, library: Path, code: str, version: int | None) -> Manifest:
-    files = {path.name: sha256_file(path) for path in sorted(out.iterdir())}
-    return Manifest(
-        backend=wanted.backend, arch=wanted.arch, variant=wanted.variant,
-        library=library.name, sha256=files[library.name], code_digest=code,
-        source_digest=wanted.source_digest, flags=wanted.flags, toolchain=wanted.toolchain,
-        digest=wanted.digest, files=files, precision_version=version, revision=wanted.revision,
-    )  # fmt: skip
-
-
-def _code_digest(wanted: Plan, work: Path, library: Path) -> str:
-    cubins = [path.read_bytes() for path in sorted(library.parent.glob("*.cubin"))]
-    if wanted.backend == "cuda" and not cubins:
-        raise BuildError("a cuda build must install its .cubin")
-    content = library.read_bytes()
-    if any(data not in content for data in cubins):
-        raise BuildError("the installed cubin is not the one inside the library")
-    roots = identity.Roots(
-        source=work / "source", others={"build": work / "build", "prefix": work / "prefix"}
-    )
-    compiler = toolchain.compiler_identity(wanted.toolchain) if wanted.backend == "host" else None
-    return identity.code_digest(
-        record=_compile_record(wanted, work), roots=roots, cubins=cubins, compiler=compiler
-    )
-
-
-def _compile_record(wanted: Plan, work: Path) -> identity.CompileRecord:
-    texts = [_ask_ninja(wanted, work, subtool) for subtool in ("commands", "deps")]
-    return identity.parse_record(texts[0], texts[1], wanted.tools.cxx, work / "build")
-
-
-def _ask_ninja(wanted: Plan, work: Path, subtool: str) -> str:
-    done = subprocess.run(
-        [str(wanted.tools.ninja), "-C", str(work / "build"), "-t", subtool],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    if done.returncode != 0:
-        raise BuildError(f"ninja -t {subtool} gave exit status {done.returncode}: {done.stderr.strip()}")
-    return done.stdout
-
-
-def _precision_version(library: Path, work: Path) -> int | None:
-    if b"precision_version" not in library.read_bytes():
-        return None  # it exports no such function: no need to load it
-    # In a process of its own: a library that was just compiled may crash whoever loads it.
-    script = "import sys, tvm_ffi; print(int(tvm_ffi.load_module(sys.argv[1]).precision_version()))"
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(library)], capture_output=True, text=True, timeout=120, check=False
-    )
-    answer = done.stdout.strip()
-    with (work / LOG_NAME).open("a") as log:
-        log.write(f"precision_version: {answer or 'not readable: ' + done.stderr.strip()[-400:]}\n")
-    return int(answer) if done.returncode == 0 and answer.lstrip("-").isdigit() else None

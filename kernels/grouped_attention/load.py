@@ -21,6 +21,7 @@ from grouped_attention.workspace import Pool
 BACKENDS = ("host", "cuda")
 ARCHITECTURES = ("sm_70", "sm_80", "sm_90")
 OLDEST_PRECISION_VERSION = 3
+PACKAGED = Path(__file__).resolve().parent / "lib"  # of a wheel: each library in a folder of its own
 # The architecture that the kernel was made for: the model that runs where nothing else is asked for.
 DEFAULT_HOST_ARCH = "sm_70"
 _REQUIRED = ("precision_version", "describe", ATTENTION, f"{ATTENTION}_partials")
@@ -81,11 +82,10 @@ def arch_of_gpu() -> str | None:
 
 
 def _find(backend: str, arch: str) -> Path:
-    package = Path(__file__).resolve().parent
-    packaged = package / "lib" / f"grouped_attention-{backend}-{arch}.so"
+    packaged = PACKAGED / f"{backend}-{arch}" / f"grouped_attention-{backend}-{arch}.so"
     if packaged.is_file():
         return packaged
-    source = package.parent
+    source = Path(__file__).resolve().parents[1]
     if not (source / "CMakeLists.txt").is_file():
         raise RuntimeError(
             f"this installation holds no library for {backend}, {arch}, and no sources to build it from: "

@@ -54,13 +54,22 @@ class Plan:
 
 
 def plan(
-    source: Path, *, backend: str, arch: str, variant: str = "release", revision: str | None = None
+    source: Path,
+    *,
+    backend: str,
+    arch: str,
+    variant: str = "release",
+    revision: str | None = None,
+    tools: toolchain.Tools | None = None,
 ) -> Plan:
-    """Read the sources, ask the tools for their versions, compile nothing; BuildError when that fails."""
+    """Read the sources, ask the tools for their versions, compile nothing; BuildError when that fails.
+
+    `tools` are those of a build that another program runs; without them they are looked for.
+    """
     _check_target(backend, variant)
     try:
-        sources, tools = identity.read_sources(source), toolchain.find()
-        versions = toolchain.versions(tools, backend)
+        sources, used = identity.read_sources(source), tools or toolchain.find()
+        versions = toolchain.versions(used, backend)
     except (identity.IdentityError, toolchain.ToolError, OSError) as error:
         raise BuildError(str(error)) from error
     named = _Named(
@@ -72,7 +81,7 @@ def plan(
         toolchain=versions,
     )
     return Plan(
-        **named, sources=sources, tools=tools, digest=identity.build_digest(**named), revision=revision
+        **named, sources=sources, tools=used, digest=identity.build_digest(**named), revision=revision
     )
 
 
