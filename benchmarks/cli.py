@@ -1,4 +1,4 @@
-"""Command line: `python -m benchmarks static | latency | abba | calibrate`."""
+"""Command line: `python -m benchmarks static | latency | abba | calibrate | history`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from benchmarks.abba import command as abba
 from benchmarks.calibrate import command as calibrate
 from benchmarks.calibrate import options as calibrate_options
+from benchmarks.history import command as history
 from benchmarks.latency import command as latency
 from benchmarks.static import command as static
 
@@ -18,6 +19,7 @@ VERBS = {
     "latency": latency.run,
     "abba": abba.run,
     "calibrate": calibrate.run,
+    "history": history.run,
 }
 
 
@@ -33,6 +35,8 @@ def parser() -> argparse.ArgumentParser:
     abba.add_options(verbs.add_parser("abba", help=text, description=text))
     text = "how often abba errs on this machine: A/A trials and planted slowdowns"
     calibrate_options.add(verbs.add_parser("calibrate", help=text, description=text))
+    text = "measure commits with the asv suites, and keep the results"
+    history.add_options(verbs.add_parser("history", help=text, description=text))
     return top
 
 

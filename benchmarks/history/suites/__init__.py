@@ -1,0 +1,1 @@
+"""asv's benchmark folder: every module here is a suite, and nothing else."""
