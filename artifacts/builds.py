@@ -14,6 +14,7 @@ from artifacts.places import root as checkout
 from artifacts.resolve import Base, NoBase, resolve
 from artifacts.sides import Binary, Failure, Side
 from grouped_attention import build as product
+from grouped_attention.identity import binding_digest
 from grouped_attention.manifest import ManifestError
 
 ARCHITECTURES = ("sm_70", "sm_80", "sm_90")
@@ -119,6 +120,9 @@ def _revision(name: str, root: Path, targets: Targets, progress: Progress, *, cl
 
 
 def _filled(empty: Side, source: Path, targets: Targets, progress: Progress) -> Side:
+    package = source / "grouped_attention"
+    if package.is_dir():
+        empty = replace(empty, binding=binding_digest(package))
     results = [_one(source, pair, targets.variant, empty, progress) for pair in targets.pairs()]
     return replace(
         empty,

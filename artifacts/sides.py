@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from artifacts import foreign
 from artifacts.errors import ArtifactsError
+from grouped_attention.identity import binding_digest
 from grouped_attention.manifest import Artifact, ManifestError, open_artifact, sha256_file, verify_library
 
 SCHEMA = 1
@@ -45,12 +46,14 @@ class Failure:
 class Side:
     """`revision` names the commit that its sources come from; `dirty` lists the files that differ from it.
 
+    `binding` is the digest of the Python layer that belongs to it: its sources', else this checkout's.
     `missing` is (code, text) when there is nothing to compare with.
     """
 
     origin: str
     revision: str | None = None
     dirty: tuple[str, ...] = ()
+    binding: str = field(default_factory=binding_digest)
     binaries: tuple[Binary, ...] = ()
     failures: tuple[Failure, ...] = ()
     missing: tuple[str, str] | None = None
@@ -92,6 +95,7 @@ def to_json(side: Side) -> dict[str, Any]:
         "origin": side.origin,
         "revision": side.revision,
         "dirty": list(side.dirty),
+        "binding": side.binding,
         "missing": missing,
         "artifacts": [_binary_json(binary, side) for binary in side.binaries],
         "failed": [
@@ -140,7 +144,9 @@ def _read_set(folder: Path) -> Side:
     try:
         value = json.loads(where.read_bytes())
         stated = {(item["backend"], item["arch"]): item["sha256"] for item in value["artifacts"]}
-        revision, dirty = value["revision"], tuple(value["dirty"])
+        stated_side = {name: value[name] for name in ("revision", "binding")} | {
+            "dirty": tuple(value["dirty"])
+        }
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ArtifactsError(
             "artifact-refused", f"{where}: unreadable ({error!r}); export it again"
@@ -150,7 +156,7 @@ def _read_set(folder: Path) -> Side:
     )
     if {(binary.backend, binary.arch): binary.sha256 for binary in binaries} != stated:
         raise ArtifactsError("artifact-refused", f"{where}: lists other libraries than the folder holds")
-    return Side(origin=str(folder), revision=revision, dirty=dirty, binaries=binaries)
+    return Side(origin=str(folder), binaries=binaries, **stated_side)
 
 
 def _from_artifact(path: Path, artifact: Artifact) -> Side:

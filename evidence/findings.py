@@ -64,6 +64,8 @@ def _obstacle(record: Record, requirement: Requirement, question: Question, subj
         return "of another binary"
     if record.instrument.digest != question.instruments.get(requirement.kind):
         return "made by another version of the instrument"
+    if _is_called_otherwise(record, requirement, question):
+        return "called through another version of the product's Python layer"
     if requirement.uses_inputs and record.inputs != question.inputs:
         return "made with other inputs"
     if requirement.on_gpu and not record.machine.get("gpus"):
@@ -76,6 +78,13 @@ def _obstacle(record: Record, requirement: Requirement, question: Question, subj
     if record.outcome != "fail" and not covers(record.selection, requirement.selection):
         return f"covering less than {_words(requirement)}"
     return None
+
+
+def _is_called_otherwise(record: Record, requirement: Requirement, question: Question) -> bool:
+    """True for a candidate's record whose calls didn't go through its own Python layer."""
+    # What the base shows as a control is the machine, and one Python layer serves both sides.
+    is_held = requirement.side == "candidate" and requirement.calls
+    return is_held and record.artifact.binding != question.candidate.binding
 
 
 def _conclude(

@@ -19,9 +19,10 @@ GPU_ARCHITECTURE = "sm_90"
 class Requirement:
     """One record that must be there and pass, for the binary of one side, backend and architecture.
 
-    `selection` is the least that must have been covered. `on_gpu`: counts from any run and machine, but must
-    have seen a GPU. `against_base`: the record must name the base's binary. `control`: replays the base, to
-    tell a broken machine from a broken change; its failure alone rejects nothing.
+    `selection` is the least that must have been covered. `calls`: the library was called, so the Python layer
+    counts. `on_gpu`: counts from any run and machine, but must have seen a GPU. `against_base`: the record
+    must name the base's binary. `control`: replays the base, to tell a broken machine from a broken change;
+    its failure alone rejects nothing.
     """
 
     kind: str
@@ -31,6 +32,7 @@ class Requirement:
     side: str = "candidate"
     selection: Mapping[str, str | bool] = field(default_factory=dict)
     uses_inputs: bool = True
+    calls: bool = True
     on_gpu: bool = False
     against_base: bool = False
     control: bool = False
@@ -75,6 +77,7 @@ POLICY = (
         backend="cuda",
         arch="sm_70",
         uses_inputs=False,
+        calls=False,
         against_base=True,
         command="python -m benchmarks static --artifact CANDIDATE --base BASE",
     ),
@@ -111,7 +114,9 @@ def requirements(question: Question, policy: tuple[Requirement, ...] = POLICY) -
 
 
 def differing(question: Question) -> tuple[str, ...]:
-    """Architectures whose CUDA binary has no twin of equal code in the base."""
+    """Architectures whose CUDA binary has no twin in the base: equal code, called through equal Python."""
+    if question.candidate.binding != question.base.binding:
+        return CUDA_ARCHITECTURES
     return tuple(arch for arch in CUDA_ARCHITECTURES if not _same_code(question, arch))
 
 

@@ -17,11 +17,15 @@ _LOCATION = ("library", "directory")
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """One side's binaries. `missing` says why there is none, `failed` why a (backend, arch) is not built."""
+    """One side's binaries. `missing` says why there is none, `failed` why a (backend, arch) is not built.
+
+    `binding` is the digest of the Python layer that belongs to it.
+    """
 
     subjects: tuple[Subject, ...] = ()
     revision: str | None = None
     dirty: tuple[str, ...] = ()
+    binding: str | None = None
     missing: Reason | None = None
     failed: Mapping[tuple[str, str], Reason] = field(default_factory=dict)
 
@@ -66,9 +70,9 @@ def parse_side(value: object, where: str) -> Side:
 
 
 def _side(value: Mapping[str, Any], where: str) -> Side:
-    missing, revision = value["missing"], value["revision"]
-    if not (revision is None or isinstance(revision, str)):
-        raise RecordError(f"{where}: revision is not a text")
+    missing, revision, binding = value["missing"], value["revision"], value.get("binding")
+    if not all(item is None or isinstance(item, str) for item in (revision, binding)):
+        raise RecordError(f"{where}: revision or binding is not a text")
     dirty = tuple(value["dirty"])
     if not all(isinstance(name, str) for name in dirty) or isinstance(value["dirty"], str):
         raise RecordError(f"{where}: dirty is not a list of files")
@@ -76,6 +80,7 @@ def _side(value: Mapping[str, Any], where: str) -> Side:
         subjects=tuple(_subject(item, where) for item in value["artifacts"]),
         revision=revision,
         dirty=dirty,
+        binding=binding,
         missing=None if missing is None else Reason(code=missing["code"], text=missing["text"]),
         failed={(item["backend"], item["arch"]): _failure(item) for item in value["failed"]},
     )

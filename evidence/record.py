@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import math
 import os
 import sys
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -37,7 +38,10 @@ class Reason:
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """The binary that a record is about. `code_digest` is None for a library without a manifest."""
+    """The binary that a record is about. `code_digest` is None for a library without a manifest.
+
+    `binding` is the digest of the Python through which it was called; older records have none.
+    """
 
     backend: str
     arch: str
@@ -46,6 +50,7 @@ class Subject:
     source_digest: str | None = None
     revision: str | None = None
     dirty: bool | None = None
+    binding: str | None = None
     toolchain: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -133,7 +138,7 @@ def make(
         raise RecordError("started_at has no timezone: use datetime.now(UTC)")
     record = Record(
         kind=kind,
-        artifact=artifact,
+        artifact=replace(artifact, binding=_binding()),
         instrument=instrument.of(kind),
         machine=dict(machine.describe() if machine_seen is None else machine_seen),
         inputs=inputs,
@@ -153,6 +158,8 @@ def body(record: Record) -> dict[str, Any]:
     """The JSON object of a record, without its id."""
     plain = _plain(asdict(record))
     assert isinstance(plain, dict)
+    if record.artifact.binding is None:  # as it was written, or its id would be another
+        del plain["artifact"]["binding"]
     return plain
 
 
@@ -174,6 +181,11 @@ def parse(value: object, where: str) -> Record:
             f"{where}: its bytes don't match its id: cut short, or changed after it was written"
         )
     return _from_content(content, where)
+
+
+def _binding() -> str:
+    # Looked up where something was measured, with the product loaded: who reads records needs no torch.
+    return str(importlib.import_module("grouped_attention.identity").binding_digest())
 
 
 def _portable(command: Sequence[str]) -> tuple[str, ...]:
@@ -222,10 +234,11 @@ def parse_subject(value: object, where: str) -> Subject:
     """A subject from its JSON value; RecordError names the field that is wrong."""
     if not isinstance(value, dict):
         raise RecordError(f"{where}: artifact is not an object")
+    value = {"binding": None, **value}
     _check_keys(value, Subject, where)
     for name in ("backend", "arch", "sha256"):
         _require(isinstance(value[name], str), where, f"artifact.{name}")
-    for name in ("code_digest", "source_digest", "revision"):
+    for name in ("code_digest", "source_digest", "revision", "binding"):
         _require(value[name] is None or isinstance(value[name], str), where, f"artifact.{name}")
     _require(value["dirty"] is None or isinstance(value["dirty"], bool), where, "artifact.dirty")
     toolchain = value["toolchain"]

@@ -21,6 +21,11 @@ RECIPE = 2  # raise it when build.py compiles the same sources differently
 _SKIPPED_DIRS = frozenset({"grouped_attention", "__pycache__", "build", "dist"})
 _SKIPPED_NAMES = frozenset({"pyproject.toml"})
 _SKIPPED_SUFFIXES = frozenset({".pyc", ".md", ".so", ".orig", ".rej"})
+# Modules that no call goes through: a change of them changes no answer.
+_BUILDING = frozenset(
+    {"build.py", "collect.py", "cubin.py", "cubin_info.py", "identity.py", "manifest.py", "recipe.py"}
+    | {"store_files.py", "toolchain.py"}
+)
 _PATH_OPTIONS = frozenset({"-o", "-MF", "-MT", "-MQ"})
 # Third-party headers lie elsewhere on every machine; their versions stand in the manifest.
 _ELSEWHERE = re.compile(r"(?<![\w>.])/(?:[^\s/=:,]+/)+")
@@ -107,6 +112,14 @@ def code_digest(
                 "compiler": compiler,
             }
         )
+    )
+
+
+def binding_digest(package: Path = Path(__file__).parent) -> str:
+    """Digest of the Python through which calls reach a library: of a grouped_attention folder, else this."""
+    modules = {path.name: sha256_bytes(path.read_bytes()) for path in package.glob("*.py")}
+    return sha256_bytes(
+        canonical({name: digest for name, digest in modules.items() if name not in _BUILDING})
     )
 
 

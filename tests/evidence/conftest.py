@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent / "support"))
 
 from evidence import policy
 from evidence.instrument import Instrument
@@ -18,6 +21,7 @@ from evidence.record import Reason, Record, Subject
 
 INPUTS = "inputs-hash"
 RUN = "run-1"
+BINDING = "python-layer"
 STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 GPU = {"name": "H200", "uuid": "GPU-1", "driver": "580.1"}
 TARGETS = [(backend, arch) for backend in ("host", "cuda") for arch in ("sm_70", "sm_90")]
@@ -40,7 +44,7 @@ def side(host: str, cuda: str, **fields: Any) -> Side:
     """All four binaries of one side, by the code of its host and cuda libraries."""
     codes = {"host": host, "cuda": cuda}
     subjects = tuple(subject(backend, arch, codes[backend]) for backend, arch in TARGETS)
-    return Side(subjects=subjects, **{"revision": "r" * 40, **fields})
+    return Side(subjects=subjects, **{"revision": "r" * 40, "binding": BINDING, **fields})
 
 
 @pytest.fixture
@@ -78,7 +82,7 @@ def make_record() -> MakeRecord:
         return Record(
             **{
                 "kind": entry.kind,
-                "artifact": found,
+                "artifact": replace(found, binding=owner.binding),
                 "instrument": Instrument(version="1", digest=question.instruments[entry.kind]),
                 "machine": {"gpus": [GPU] if entry.on_gpu else []},
                 "inputs": INPUTS,
