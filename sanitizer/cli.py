@@ -1,4 +1,4 @@
-"""Command line: `python -m sanitizer memcheck | racecheck | initcheck | synccheck`."""
+"""Command line: `python -m sanitizer memcheck | racecheck | initcheck | synccheck | leakcheck`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from sanitizer import command
+from sanitizer import command, leakcheck
 from sanitizer.batch import MOST_FAULTS
 from sanitizer.cuda import TOOLS
+from sanitizer.growth import CALLS
 from sanitizer.judge import EXIT_CODES
 
 EXIT_USAGE = 2
@@ -23,6 +24,8 @@ def parser() -> argparse.ArgumentParser:
         text = f"the table of alignments and boundaries under {tool}"
         text += "; without a GPU under AddressSanitizer and UBSan" if tool == "memcheck" else "; needs a GPU"
         _options(verbs.add_parser(tool, help=text, description=text))
+    text = f"memory that {CALLS} calls keep, on a CPU or a GPU"
+    _options(verbs.add_parser(leakcheck.TOOL, help=text, description=text))
     return top
 
 

@@ -16,30 +16,32 @@ from evidence.record import Reason
 from fixtures.cases import boundary
 from fixtures.errors import FixtureError
 from grouped_attention.toolchain import ToolError as CompilerError
-from sanitizer import controls, cuda, host, judge, outputs, subject, suppressions, tools
+from sanitizer import controls, cuda, host, judge, leakcheck, leaks, outputs, subject, suppressions, tools
 from sanitizer.batch import Batch, Launch
+from sanitizer.growth import CALLS
 from sanitizer.judge import Judgement
 from sanitizer.subject import Checked, SubjectError
 from sanitizer.suppressions import SuppressionError
 
 DEFAULT_HOST_ARCH = "sm_70"
-ONLY_MEMCHECK = "is a tool for GPUs: only memcheck has a CPU twin (--backend host)"
+ON_HOST = ("memcheck", leakcheck.TOOL)
+FOR_GPUS = "is a tool for GPUs: on a CPU (--backend host) there are memcheck and leakcheck"
 
 
 def run(options: argparse.Namespace) -> Judgement:
     """Choose cases and binary, run the cases under the tool, keep a record, say what came out."""
     try:
         entries = suppressions.read(options.suppressions)
-        specs = boundary.select(options.cases)
         chosen = _completed(options)
         complaint = _impossible(options.tool, chosen.backend)
         if complaint is not None:
             return complaint
-        checked = subject.resolve(chosen)
+        names = _names(options, chosen.backend or "host")
+        checked = subject.resolve(chosen, twin=options.tool == "memcheck")
         backend = checked.subject.backend
-        names = tuple(spec.name for spec in specs if backend in spec.backends)
+        names = _names(options, backend)
         return _impossible(options.tool, backend) or _measure(options, checked, names, entries)
-    except (SuppressionError, FixtureError) as error:
+    except (SuppressionError, FixtureError, leakcheck.SelectionError) as error:
         return judge.usage(str(error))
     except (SubjectError, tools.ToolError) as error:
         return judge.unknown(error.code, str(error))
@@ -47,22 +49,29 @@ def run(options: argparse.Namespace) -> Judgement:
         return judge.unknown("no-control", str(error))
 
 
+def _names(options: argparse.Namespace, backend: str) -> tuple[str, ...]:
+    """The cases of the tool on a backend."""
+    if options.tool == leakcheck.TOOL:
+        return leakcheck.select(options.cases, backend)
+    return tuple(spec.name for spec in boundary.select(options.cases) if backend in spec.backends)
+
+
 def _completed(options: argparse.Namespace) -> argparse.Namespace:
     """The options with a backend and an architecture, unless a path says what it is."""
     if options.artifact or options.library:
         return options
     gpu = bool(machine.gpus_seen()[0])
-    backend = options.backend or ("cuda" if gpu or options.tool != "memcheck" else "host")
+    backend = options.backend or ("cuda" if gpu or options.tool not in ON_HOST else "host")
     if options.backend is None and backend == "host":
-        print("no GPU here: the CPU twin is checked, under AddressSanitizer and UBSan")
+        print("no GPU here: the CPU backend is checked")
     arch = options.arch or (_gpu_arch() if backend == "cuda" and gpu else DEFAULT_HOST_ARCH)
     return argparse.Namespace(**{**vars(options), "backend": backend, "arch": arch})
 
 
 def _impossible(tool: str, backend: str | None) -> Judgement | None:
     """Why the tool can't run on the backend here."""
-    if backend == "host" and tool != "memcheck":
-        return judge.usage(f"{tool} {ONLY_MEMCHECK}")
+    if backend == "host" and tool not in ON_HOST:
+        return judge.usage(f"{tool} {FOR_GPUS}")
     if backend == "cuda" and not machine.gpus_seen()[0]:
         return judge.unknown(
             "no-gpu", f"{tool} of a cuda library needs a GPU, and nvidia-smi lists none here"
@@ -83,8 +92,7 @@ def _measure(
 ) -> Judgement:
     started, tick = datetime.now(UTC), time.perf_counter()
     folder = Path(tempfile.mkdtemp(prefix=f"{options.tool}-", dir=_runs()))
-    planted = controls.names(checked.subject.backend, options.tool)
-    launch, with_what = _launch(options, checked, folder)
+    launch, with_what, planted = _launch(options, checked, folder)
     scope = f"{checked.subject.label} under {with_what}"
     print(f"{scope}: {len(names)} cases", flush=True)
     batch = Batch(launch=launch, folder=folder / "runs", most_faults=options.most_faults)
@@ -95,14 +103,30 @@ def _measure(
     return _claimed(found, checked.dirty)
 
 
-def _launch(options: argparse.Namespace, checked: Checked, folder: Path) -> tuple[Launch, str]:
-    arch = checked.subject.arch
-    if checked.subject.backend == "host":
+def _launch(
+    options: argparse.Namespace, checked: Checked, folder: Path
+) -> tuple[Launch, str, tuple[str, ...]]:
+    """What runs cases, its name, and the controls that it must find."""
+    arch, backend = checked.subject.arch, checked.subject.backend
+    if options.tool == leakcheck.TOOL:
+        return _leak_launch(checked, folder)
+    planted = controls.names(backend, options.tool)
+    if backend == "host":
         library = subject.copy(checked.library, folder)
-        return host.launcher(library, controls.build_host(folder)), "AddressSanitizer and UBSan"
+        return host.launcher(library, controls.build_host(folder)), "AddressSanitizer and UBSan", planted
     tool = tools.find(arch)
     control = options.control or controls.build_cuda(folder, arch)
-    return cuda.launcher(tool, options.tool, checked.library, control), f"{tool.text} {options.tool}"
+    launch = cuda.launcher(tool, options.tool, checked.library, control)
+    return launch, f"{tool.text} {options.tool}", planted
+
+
+def _leak_launch(checked: Checked, folder: Path) -> tuple[Launch, str, tuple[str, ...]]:
+    backend = checked.subject.backend
+    instrumented = backend == "host" and subject.instrumented(checked.library)
+    library = subject.copy(checked.library, folder) if instrumented else checked.library
+    extra = host.environment() if instrumented else cuda.CACHING_OFF
+    launch = leakcheck.launcher(backend, library, extra)
+    return launch, f"{leakcheck.TOOL}, {CALLS} calls each", leaks.controls(backend, instrumented)
 
 
 def _keep(

@@ -59,13 +59,13 @@ def worker_environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, folders))}
 
 
-def worker_command(backend: str, library: Path, control: Path, folder: Path) -> list[str]:
+def worker_command(backend: str, library: Path, control: Path | None, folder: Path) -> list[str]:
     """The argument list of a worker that reads and writes in the folder."""
     files = {
         "--library": library,
         "--cases": folder / "cases.json",
         "--marks": folder / "marks.jsonl",
-        "--control": control,
+        **({} if control is None else {"--control": control}),
     }
     pairs = [text for name, path in files.items() for text in (name, str(path))]
     return [sys.executable, "-m", "sanitizer.worker", "--backend", backend, *pairs]

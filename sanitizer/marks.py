@@ -13,13 +13,15 @@ from typing import Any
 @dataclass(frozen=True, kw_only=True)
 class Marks:
     """`ended` maps a case to its complaint or None, in order. `open` is the case that began and didn't end;
-    `finished`: the run reached its own end. `trouble` is why the run could not start.
+    `finished`: the run reached its own end. `trouble` is why the run could not start. `notes` are what was
+    measured in a case.
     """
 
     ended: Mapping[str, str | None] = field(default_factory=dict)
     open: str | None = None
     finished: bool = False
     trouble: str | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)
 
 
 class Writer:
@@ -38,6 +40,7 @@ class Writer:
 def read(path: Path) -> Marks:
     """What a run left; an unreadable line, as a dying process may leave, ends the reading."""
     ended: dict[str, str | None] = {}
+    notes: dict[str, str] = {}
     current, finished, trouble = None, False, None
     for mark in _lines(path):
         match mark:
@@ -49,7 +52,9 @@ def read(path: Path) -> Marks:
                 finished = current is None
             case {"event": "trouble", "text": str(text)}:
                 trouble = text
-    return Marks(ended=ended, open=current, finished=finished, trouble=trouble)
+            case {"event": "note", "case": str(name), "text": str(text)}:
+                notes[name] = text
+    return Marks(ended=ended, open=current, finished=finished, trouble=trouble, notes=notes)
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:

@@ -37,12 +37,16 @@ class Checked:
     dirty: tuple[str, ...]
 
 
-def resolve(options: argparse.Namespace) -> Checked:
-    """The binary that the options name and, on the host, its instrumented twin; SubjectError else."""
+def resolve(options: argparse.Namespace, *, twin: bool) -> Checked:
+    """The binary that the options name; on the host, with `twin`, its instrumented twin runs in its place.
+
+    SubjectError when there is none.
+    """
     try:
         side = _side(options)
         binary = _only(side, options)
-        running = binary if binary.backend == "cuda" or instrumented(binary.library) else _twin(binary, side)
+        as_it_is = not twin or binary.backend == "cuda" or instrumented(binary.library)
+        running = binary if as_it_is else _twin(binary, side)
     except ArtifactsError as error:
         raise SubjectError(error.code, error.text) from error
     subject = record.subject_of(binary, revision=side.revision, dirty=bool(side.dirty))

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from sanitizer import leaks
 from sanitizer.marks import Writer
 
 CONTROL = "control:"
@@ -27,14 +28,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     marks = Writer(options.marks)
     names = json.loads(options.cases.read_text())
     try:
-        run = _runner(options, [name for name in names if not name.startswith(CONTROL)])
-        control = _control(options, names)
+        run = _runner(options, names, marks)
     except Exception as error:
         marks.write("trouble", text=f"{type(error).__name__}: {error}")
         return NOT_STARTED
     for name in names:
         marks.write("begin", case=name)
-        complaint = (control if name.startswith(CONTROL) else run)(name)
+        complaint = run(name)
         if complaint is not None and _context_is_lost(options.backend):
             return _leave(LOST_CONTEXT)
         marks.write("end", case=name, complaint=complaint)
@@ -42,10 +42,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _runner(options: argparse.Namespace, names: Sequence[str]) -> Run:
-    """What runs a row of the table; loads torch and the library only when there is a row to run."""
-    if not names:
-        return lambda name: f"{name} is not expected"
+def _runner(options: argparse.Namespace, names: Sequence[str], marks: Writer) -> Run:
+    """What runs a case or a control; nothing is loaded that no name needs."""
+    if any(name.startswith((leaks.PREFIX, leaks.CONTROL_PREFIX)) for name in names):
+        return _leaks(options, marks)
+    rows = [name for name in names if not name.startswith(CONTROL)]
+    run = _rows(options, rows) if rows else None
+    control = None
+    if len(rows) < len(names):
+        from sanitizer import controls
+
+        control = controls.runner(options.backend, options.control)
+
+    def either(name: str) -> str | None:
+        found = control if name.startswith(CONTROL) else run
+        assert found is not None
+        return found(name)
+
+    return either
+
+
+def _leaks(options: argparse.Namespace, marks: Writer) -> Run:
+    def note(name: str, text: str) -> None:
+        marks.write("note", case=name, text=text)
+
+    return _caught(leaks.runner(options.library, options.backend, note))
+
+
+def _rows(options: argparse.Namespace, names: Sequence[str]) -> Run:
+    """What runs a row of the table."""
     import grouped_attention
     from fixtures.cases import boundary
     from sanitizer.execute import Executor
@@ -55,21 +80,22 @@ def _runner(options: argparse.Namespace, names: Sequence[str]) -> Run:
     specs = {spec.name: spec for spec in boundary.select(",".join(names))}
 
     def run(name: str) -> str | None:
+        with Arena(executor.device) as arena:
+            return executor.complaint(specs[name], arena.allocate)
+
+    return _caught(run)
+
+
+def _caught(run: Run) -> Run:
+    """The same, with what it raises as its complaint."""
+
+    def caught(name: str) -> str | None:
         try:
-            with Arena(executor.device) as arena:
-                return executor.complaint(specs[name], arena.allocate)
+            return run(name)
         except Exception as error:
             return f"{type(error).__name__}: {error}"
 
-    return run
-
-
-def _control(options: argparse.Namespace, names: Sequence[str]) -> Run:
-    if not any(name.startswith(CONTROL) for name in names):
-        return lambda name: f"{name} is not expected"
-    from sanitizer import controls
-
-    return controls.runner(options.backend, options.control)
+    return caught
 
 
 def _context_is_lost(backend: str) -> bool:
@@ -96,7 +122,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--library", type=Path, required=True)
     parser.add_argument("--cases", type=Path, required=True, help="JSON list of names")
     parser.add_argument("--marks", type=Path, required=True)
-    parser.add_argument("--control", type=Path, required=True, help="the control library or cubin")
+    parser.add_argument("--control", type=Path, help="the control library or cubin, where the run has one")
     return parser.parse_args(arguments)
 
 

@@ -1,9 +1,12 @@
-"""A fake compute-sanitizer: a script that leaves what a run of the real one would."""
+"""A fake compute-sanitizer, which leaves what a run of the real one would, and a careless kernel."""
 
 from __future__ import annotations
 
+import shlex
+import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -42,7 +45,33 @@ def clean(wanted):
 
 """
 
+CARELESS = Path(__file__).parent / "support" / "careless.cc"
+
 MakeLaunch = Callable[..., Launch]
+Careless = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def careless(tmp_path_factory: pytest.TempPathFactory) -> Careless:
+    """Compiles a user's careless kernel, once per set of flags."""
+    return cache(lambda *flags: _compiled(tmp_path_factory.mktemp("careless"), *flags))
+
+
+def _compiled(folder: Path, *flags: str) -> Path:
+    library = folder / "careless.so"
+    config = [sys.executable, "-m", "tvm_ffi.config", "--cxxflags", "--ldflags", "--libs"]
+    given = subprocess.run(config, capture_output=True, text=True, check=True, timeout=60).stdout
+    command = ["g++", "-shared", "-fPIC", "-O1", *flags, str(CARELESS), "-o", str(library)]
+    subprocess.run([*command, *shlex.split(given)], check=True, timeout=300)
+    return library
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Records of a test go to a folder of its own."""
+    monkeypatch.setenv("KERNELGATE_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    return tmp_path / "home"
 
 
 @pytest.fixture

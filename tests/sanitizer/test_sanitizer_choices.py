@@ -74,7 +74,7 @@ def test_usage_is_refused_before_anything_runs(tmp_path: Path, capsys: pytest.Ca
     assert cli.main(["memcheck", "--cases", "nonsense"]) == 2
     assert "no case is called nonsense" in capsys.readouterr().out
     assert cli.main(["memcheck", "--suppressions", str(tmp_path / "none.toml")]) == 2
-    assert cli.main(["leakcheck"]) == 2
+    assert cli.main(["leaks"]) == 2
     assert cli.main(["memcheck", "--backend", "host", "--library", str(tmp_path / "none.so")]) == 4
 
 

@@ -1,11 +1,9 @@
 """The CPU twin sees one byte too far, names file and line, and believes nothing that isn't instrumented."""
 
 import json
-import shlex
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -19,30 +17,7 @@ SOURCE = Path(__file__).parent / "support" / "careless.cc"
 CHECKED = ("-fsanitize=address", "-g")
 CASE = "refused-scale-zero-3x64"
 
-
-Compile = Callable[..., Path]
-
-
-@pytest.fixture(scope="session")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compile:
-    """Compiles the careless kernel, once per set of flags."""
-    return cache(lambda *flags: compiled_in(tmp_path_factory.mktemp("careless"), *flags))
-
-
-def compiled_in(folder: Path, *flags: str) -> Path:
-    library = folder / "careless.so"
-    config = [sys.executable, "-m", "tvm_ffi.config", "--cxxflags", "--ldflags", "--libs"]
-    given = subprocess.run(config, capture_output=True, text=True, check=True, timeout=60).stdout
-    command = ["g++", "-shared", "-fPIC", "-O1", *flags, str(SOURCE), "-o", str(library), *shlex.split(given)]
-    subprocess.run(command, check=True, timeout=300)
-    return library
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("KERNELGATE_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
-    return tmp_path / "home"
+Careless = Callable[..., Path]
 
 
 def check(*arguments: str, cases: str) -> int:
@@ -54,10 +29,10 @@ def line_of(words: str) -> int:
 
 
 def test_a_careless_kernel_is_shown_with_file_and_line(
-    tmp_path: Path, compiled: Compile, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, careless: Careless, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    library = compiled(*CHECKED, "-DCARELESS=1")
+    library = careless(*CHECKED, "-DCARELESS=1")
     outputs = {"--json": tmp_path / "out.json", "--junit": tmp_path / "out.xml"}
     paths = [text for name, path in outputs.items() for text in (name, str(path))]
     code = check("--library", str(library), *paths, cases="empty-all-3x64,pad-both-8-3x64")
@@ -73,9 +48,9 @@ def test_a_careless_kernel_is_shown_with_file_and_line(
 
 
 def test_without_its_mistake_the_same_kernel_is_clean(
-    compiled: Compile, capsys: pytest.CaptureFixture[str], home: Path
+    careless: Careless, capsys: pytest.CaptureFixture[str], home: Path
 ) -> None:
-    library = compiled(*CHECKED, "-DCARELESS=0")
+    library = careless(*CHECKED)
     code = check("--library", str(library), cases="empty-all-3x64")
     assert code == 0, capsys.readouterr().out
     (record,) = [json.loads(path.read_text()) for path in (home / "records").glob("*.json")]
@@ -83,14 +58,14 @@ def test_without_its_mistake_the_same_kernel_is_clean(
     assert record["selection"] == {"cases": "empty-all-3x64"}
 
 
-def test_what_isnt_refused_rejects(compiled: Compile, capsys: pytest.CaptureFixture[str]) -> None:
-    library = compiled(*CHECKED, "-DCARELESS=0")
+def test_what_isnt_refused_rejects(careless: Careless, capsys: pytest.CaptureFixture[str]) -> None:
+    library = careless(*CHECKED)
     assert check("--library", str(library), cases=CASE) == 1
     assert f"wrong-outcome: 1 cases, first {CASE}: not refused" in capsys.readouterr().out
 
 
-def test_a_suppression_with_reason_and_expiry_applies_until_then(tmp_path: Path, compiled: Compile) -> None:
-    library = compiled(*CHECKED, "-DCARELESS=1")
+def test_a_suppression_with_reason_and_expiry_applies_until_then(tmp_path: Path, careless: Careless) -> None:
+    library = careless(*CHECKED, "-DCARELESS=1")
     entry = tmp_path / "known.toml"
     text = '[[suppress]]\nfile = "*careless.cc"\nreason = "a test"\nexpires = {}\n'
     for expires, code in (("2999-01-01", 0), ("2020-01-01", 1)):
@@ -99,8 +74,8 @@ def test_a_suppression_with_reason_and_expiry_applies_until_then(tmp_path: Path,
         assert check(*given, cases="empty-all-3x64") == code
 
 
-def test_a_library_without_checks_is_unknown(compiled: Compile, capsys: pytest.CaptureFixture[str]) -> None:
-    library = compiled("-DCARELESS=1")
+def test_a_library_without_checks_is_unknown(careless: Careless, capsys: pytest.CaptureFixture[str]) -> None:
+    library = careless("-DCARELESS=1")
     assert check("--library", str(library), cases="core") == 4
     assert "verdict: unknown (not-instrumented: careless.so" in capsys.readouterr().out
 

@@ -1,8 +1,10 @@
-// A user's own kernel with a mistake: it reads one byte behind the cache. Its output is always zero.
+// A user's own kernel with mistakes: it reads CARELESS bytes behind the cache, and keeps LEAKED bytes a call. Its
+// output is always zero.
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/function.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -10,7 +12,15 @@ namespace {
 
 using tvm::ffi::TensorView;
 
+#ifndef CARELESS
+#define CARELESS 0
+#endif
+#ifndef LEAKED
+#define LEAKED 0
+#endif
+
 volatile int sink;
+void* volatile kept;
 
 void attention(TensorView q, TensorView k, TensorView, TensorView, TensorView, TensorView out, TensorView,
                TensorView, double, double, double, int64_t) {
@@ -18,6 +28,7 @@ void attention(TensorView q, TensorView k, TensorView, TensorView, TensorView, T
   for (int dim = 0; dim < k.ndim(); ++dim) bytes += (k.size(dim) - 1) * k.stride(dim);
   const auto* codes = static_cast<const uint8_t*>(k.data_ptr()) + k.byte_offset();
   sink = codes[bytes - 1 + CARELESS];
+  if (LEAKED > 0) kept = std::malloc(LEAKED);
   const size_t count = size_t(q.size(0)) * size_t(q.size(1)) * size_t(q.size(2));
   std::memset(static_cast<char*>(out.data_ptr()) + out.byte_offset(), 0, 2 * count);
 }
