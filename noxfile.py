@@ -156,6 +156,12 @@ def synccheck(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none", default=False)
+def leakcheck(session: nox.Session) -> None:
+    """Check that a thousand calls keep no memory, on a CPU or a GPU."""
+    module(session, python(session, "run"), "sanitizer", "leakcheck", *session.posargs)
+
+
+@nox.session(venv_backend="none", default=False)
 def abba(session: nox.Session) -> None:
     """Time candidate against base: `-- --base … [--contexts …] [--budget 10s] [--plot PATH]`."""
     module(session, python(session, "run", "plot"), "benchmarks", "abba", *session.posargs)

@@ -17,7 +17,9 @@ ALL = ("fixtures", "regression", "evidence", "benchmarks", "sanitizer")
 # What decides the numbers of a kind. A change elsewhere (the report, say) leaves its records fresh.
 PACKAGES = {
     "replay": ("fixtures", "regression"),
-    "memcheck": ("fixtures", "sanitizer"),
+    **dict.fromkeys(
+        ("memcheck", "racecheck", "initcheck", "synccheck", "leakcheck"), ("fixtures", "sanitizer")
+    ),
     "static": ("artifacts", "benchmarks/static", "kernels/grouped_attention"),
     "latency": ("benchmarks/latency", "kernels/grouped_attention"),
     "abba": ("benchmarks/abba", "benchmarks/latency", "kernels/grouped_attention"),

@@ -213,6 +213,7 @@ _MEMORY: Mapping[str, tuple[str, str]] = {
     "not-started": ("The process ended before its first case.", "Read its message."),
     "no-report": ("The tool's XML is missing or cut off.", "Read the kept logs."),
     "no-summary": ("The tool's log ends without a summary.", "Read the kept logs."),
+    "print-limit": ("The tool printed as much as it may.", "Fix what it found, and run it again."),
     "unknown-kind": ("The XML holds a kind of record never seen before.", "Teach sanitizer/xml_report.py."),
     "api-error": ("A CUDA call failed, and no record names a place.", "Read the kept logs."),
     "not-instrumented": (
