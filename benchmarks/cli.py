@@ -1,5 +1,4 @@
-"""Command line: `python -m benchmarks static | latency | abba | calibrate | history`."""
-
+"""Command line: `python -m benchmarks static | latency | peers | abba | calibrate | history`."""
 from __future__ import annotations
 
 import argparse
@@ -11,12 +10,14 @@ from benchmarks.calibrate import command as calibrate
 from benchmarks.calibrate import options as calibrate_options
 from benchmarks.history import command as history
 from benchmarks.latency import command as latency
+from benchmarks.peers import command as peers
 from benchmarks.static import command as static
 
 EXIT_USAGE, EXIT_ERROR = 2, 5
 VERBS = {
     "static": static.run,
     "latency": latency.run,
+    "peers": peers.run,
     "abba": abba.run,
     "calibrate": calibrate.run,
     "history": history.run,
@@ -31,6 +32,8 @@ def parser() -> argparse.ArgumentParser:
     static.add_options(verbs.add_parser("static", help=text, description=text))
     text = "latency on a GPU beside a streaming read of the same bytes, cold L2"
     latency.add_options(verbs.add_parser("latency", help=text, description=text))
+    text = "the kernel beside other implementations of the same work, on a GPU"
+    peers.add_options(verbs.add_parser("peers", help=text, description=text))
     text = "candidate against base in time: randomised ABBA blocks, a verdict with a stated error rate"
     abba.add_options(verbs.add_parser("abba", help=text, description=text))
     text = "how often abba errs on this machine: A/A trials and planted slowdowns"

@@ -13,7 +13,7 @@ from typing import Any
 import artifacts
 from artifacts import ArtifactsError, Binary, Side, Targets
 from artifacts.resolve import FOLDER_MARKS
-from benchmarks.abba import peers
+from benchmarks.peers import catalogue as peers
 from evidence import record
 from evidence.findings import same_binary
 from evidence.record import Subject

@@ -14,10 +14,11 @@ from simulated_machine import SimulatedMachine
 
 from artifacts import ArtifactsError
 from benchmarks import cli
-from benchmarks.abba import command, peers, subjects, workload
+from benchmarks.abba import command, subjects, workload
 from benchmarks.abba.options import numbers, seconds
 from benchmarks.abba.sampling import BASE, CANDIDATE
 from benchmarks.latency.problem import Shape
+from benchmarks.peers import catalogue
 from evidence import store
 
 MODULE = """
@@ -208,10 +209,8 @@ def test_times_and_lists_of_numbers() -> None:
 
 
 def test_a_peer_can_stand_on_either_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peers, "_registry", {})
-    peers.register("echo", lambda: print)
-    with pytest.raises(ValueError, match="already"):
-        peers.register("echo", lambda: print)
+    echo = catalogue.Peer(what="prints", make=lambda: print)
+    monkeypatch.setattr(catalogue, "PEERS", {"echo": echo})
     found = subjects.candidate("peer:echo", backend="host", arch="sm_70")
     assert found.label == "peer:echo" and found.attend is print
     with pytest.raises(ArtifactsError, match="there are: echo"):
