@@ -174,6 +174,18 @@ def calibrate(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none", default=False)
+def history(session: nox.Session) -> None:
+    """Measure commits with the asv suites, keep the results: `-- [--last N] [--results FOLDER]`."""
+    module(session, python(session, "run", "history"), "benchmarks", "history", *session.posargs)
+
+
+@nox.session(venv_backend="none", default=False)
+def dashboard(session: nox.Session) -> None:
+    """Publish the history as web pages: `-- [--out FOLDER] [--results FOLDER]`."""
+    module(session, python(session, "run", "history"), "benchmarks", "dashboard", *session.posargs)
+
+
+@nox.session(venv_backend="none", default=False)
 def tests(session: nox.Session) -> None:
     """Run the tests of the suite itself."""
     module(session, python(session, "run", "test"), "pytest", *session.posargs)

@@ -1,4 +1,5 @@
-"""Command line: `python -m benchmarks static | latency | peers | abba | calibrate | history`."""
+"""Command line: `python -m benchmarks static | latency | peers | abba | calibrate | history | dashboard`."""
+
 from __future__ import annotations
 
 import argparse
@@ -9,6 +10,7 @@ from benchmarks.abba import command as abba
 from benchmarks.calibrate import command as calibrate
 from benchmarks.calibrate import options as calibrate_options
 from benchmarks.history import command as history
+from benchmarks.history import dashboard
 from benchmarks.latency import command as latency
 from benchmarks.peers import command as peers
 from benchmarks.static import command as static
@@ -21,6 +23,7 @@ VERBS = {
     "abba": abba.run,
     "calibrate": calibrate.run,
     "history": history.run,
+    "dashboard": dashboard.run,
 }
 
 
@@ -40,6 +43,8 @@ def parser() -> argparse.ArgumentParser:
     calibrate_options.add(verbs.add_parser("calibrate", help=text, description=text))
     text = "measure commits with the asv suites, and keep the results"
     history.add_options(verbs.add_parser("history", help=text, description=text))
+    text = "asv's web pages over the history"
+    dashboard.add_options(verbs.add_parser("dashboard", help=text, description=text))
     return top
 
 

@@ -127,6 +127,9 @@ def _measured(
     before = {path: path.read_bytes() for path in results.files(desk.results)}
     status = runner.measure(desk, task.commit, built, machine, options.bench)
     found = _tally(desk.results, task.commit, machine["machine"], options.bench) or Tally()
+    for path, content in before.items():
+        if (kept := results.keep_superseded(path, content)) is not None:
+            print(f"  results of another protocol are kept in {kept}")
     lost = [name for path, content in before.items() for name in results.restore_lost(path, content)]
     outcome = Outcome(
         commit=task.commit.name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import math
@@ -87,6 +88,24 @@ def foreign(found: File, benchmarks: Mapping[str, Any]) -> list[str]:
     return [name for name, row in found.rows.items() if not _is_current(row, benchmarks.get(name))]
 
 
+def has_number(found: File, name: str) -> bool:
+    """True when at least one result of a benchmark is there."""
+    return any(_state(value) == MEASURED for value in found.rows.get(name, {}).get("result") or [])
+
+
+def keep_superseded(path: Path, before: bytes | None) -> Path | None:
+    """Keep a file whose results a run of another protocol has just replaced; asv would only forget them."""
+    if before is None or not path.exists():
+        return None
+    old, new = _versions(json.loads(before)), _versions(_json(path))
+    if all(new.get(name) == version for name, version in old.items()):
+        return None
+    digest = hashlib.sha256(before).hexdigest()[:12]
+    kept = path.with_suffix(f".{digest}.superseded")
+    write(kept, before)
+    return kept
+
+
 def restore_lost(path: Path, before: bytes | None) -> list[str]:
     """Put back what a file held before, where a new run lost a value; return what the new run lost."""
     if before is None or not path.exists():
@@ -104,6 +123,11 @@ def write(path: Path, content: bytes) -> None:
     part = path.with_name(f".{path.name}.{os.getpid()}")
     part.write_bytes(content)
     part.replace(path)
+
+
+def _versions(value: Mapping[str, Any]) -> dict[str, Any]:
+    column = value["result_columns"].index("version")
+    return {name: row[column] for name, row in value["results"].items() if len(row) > column}
 
 
 def _lost(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -13,7 +13,7 @@ class Host:
     """The CPU models of each architecture."""
 
     params: ClassVar[tuple[tuple[str, ...], ...]] = (protocol.ARCHITECTURES, protocol.INSTANCES)
-    param_names: ClassVar[list[str]] = ["arch", "instance"]
+    param_names: ClassVar[list[str]] = ["architecture", "instance"]  # asv calls the processor "arch"
     version, timeout = protocol.REPLAY, measure.TIMEOUT_S
 
     def setup_cache(self) -> None:

@@ -13,7 +13,7 @@ class Costs:
     """Over the kernels of one instance. Each figure is one whose rise is a loss."""
 
     params: ClassVar[tuple[tuple[str, ...], ...]] = (protocol.ARCHITECTURES, protocol.INSTANCES)
-    param_names: ClassVar[list[str]] = ["arch", "instance"]
+    param_names: ClassVar[list[str]] = ["architecture", "instance"]  # asv calls the processor "arch"
     version, timeout = protocol.STATIC, measure.TIMEOUT_S
 
     def setup_cache(self) -> None:
