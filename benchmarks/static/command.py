@@ -24,6 +24,7 @@ COLUMNS = (
     "registers",
     "registers_per_block",
     "spill_bytes",
+    "local_bytes",
     "shared_bytes",
     "blocks_per_multiprocessor",
     "code_bytes",

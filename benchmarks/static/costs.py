@@ -46,6 +46,11 @@ class Costs:
         return self.static_shared_bytes + self.dynamic_shared_bytes
 
     @property
+    def local_bytes(self) -> int:
+        """Local memory of a thread: its stack frame, spills among it."""
+        return self.stack_bytes
+
+    @property
     def spill_bytes(self) -> int:
         """Stores and loads together."""
         return self.spill_store_bytes + self.spill_load_bytes

@@ -53,7 +53,7 @@ STEPS: tuple[Step, ...] = (
 def complaints(candidate: Sequence[Costs], base: Sequence[Costs] | None) -> tuple[Reason, ...]:
     """Everything that is over a limit, or a step worse than the base; `base` is None when there is none."""
     found = [
-        Reason(code=code, text=f"{costs.kernel}: {text(costs)}")
+        Reason(code=code, text=f"{costs.arch} {costs.kernel}: {text(costs)}")
         for costs in candidate
         for code, broken, text in RULES
         if broken(costs)
@@ -64,11 +64,11 @@ def complaints(candidate: Sequence[Costs], base: Sequence[Costs] | None) -> tupl
 def _against(candidate: Sequence[Costs], base: Sequence[Costs]) -> list[Reason]:
     new = {costs.kernel: costs for costs in candidate}
     found = [
-        Reason(code=code, text=f"{old.kernel}: {text(new[old.kernel], old)}")
+        Reason(code=code, text=f"{old.arch} {old.kernel}: {text(new[old.kernel], old)}")
         for old in base
         if old.kernel in new
         for code, broken, text in STEPS
         if broken(new[old.kernel], old)
     ]
-    gone = [old.kernel for old in base if old.kernel not in new]
+    gone = [f"{old.arch} {old.kernel}" for old in base if old.kernel not in new]
     return [*found, *(Reason(code="kernel-vanished", text=f"{name}: only in the base") for name in gone)]
