@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from artifacts import ArtifactsError
-from benchmarks.abba import citation, engine, outcome, plot, recording, subjects, table
+from benchmarks.abba import citation, engine, outcome, plan, plot, recording, subjects, table
 from benchmarks.abba import options as shared
 from benchmarks.abba.decision import Rule, Verdict
 from benchmarks.abba.engine import Comparison
@@ -196,7 +196,7 @@ def _keep(
     fixed: dict[str, Any] = {
         "base": sides.base,
         "candidate": sides.candidate,
-        "selection": _selection(options, results),
+        "selection": _selection(options, results, sides.backend),
     }
     made = recording.make(results, verdict, rule, notes=notes, took=took, **fixed)
     print(f"record: {store.append(made)}")
@@ -220,9 +220,10 @@ def _draw(results: Sequence[Result], options: argparse.Namespace, *, title: str)
         print(f"no plot: {error}")
 
 
-def _selection(options: argparse.Namespace, results: Sequence[Result]) -> dict[str, Any]:
+def _selection(options: argparse.Namespace, results: Sequence[Result], backend: str) -> dict[str, Any]:
     shapes = [result.shape for result in results]
     return {
+        "plan": plan.of(options, CONTEXTS[backend]),
         "contexts": sorted({shape.context for shape in shapes}),
         "rows": sorted({shape.rows for shape in shapes}),
         "pages": sorted({shape.page for shape in shapes}),
