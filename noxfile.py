@@ -92,31 +92,38 @@ def premerge(session: nox.Session) -> None:
 
 
 def _measurements(sides: dict[str, Path]) -> list[list[str]]:
-    """Return the commands of a premerge: a replay per distinct host binary, memory and costs of sm_70."""
+    """Return the commands of a premerge: replays of host binaries, memory, all static costs."""
     candidate, base = _artifacts(sides["candidate"]), _artifacts(sides["base"])
     # The base is a control: core is enough for it, and a binary that both sides share is replayed once.
-    groups = {folder: "core" for (kind, _), folder in base.items() if kind == "host"}
-    groups |= {folder: "all" for (kind, _), folder in candidate.items() if kind == "host"}
+    groups = {path: "core" for target, path in base.items() if _has_goldens(*target)}
+    groups |= {path: "all" for target, path in candidate.items() if _has_goldens(*target)}
     commands = [
-        ["regression", "replay", "--artifact", folder, "--groups", selection]
-        for folder, selection in groups.items()
+        ["regression", "replay", "--artifact", path, "--groups", selection]
+        for path, selection in groups.items()
     ]
     host = ("host", "sm_70")
     if host in candidate:
         commands.append(["sanitizer", "memcheck", "--cases", "core", "--artifact", candidate[host]])
-    static = ("cuda", "sm_70")
-    if static in candidate:
-        against = ["--base", base[static]] if static in base else []
-        commands.append(["benchmarks", "static", "--artifact", candidate[static], *against])
+    for target, path in candidate.items():
+        if target[0] == "cuda":
+            # A foreign library has no compiler's report to compare with.
+            is_known = target in base and Path(base[target]).is_dir()
+            against = ["--base", base[target]] if is_known else []
+            commands.append(["benchmarks", "static", "--artifact", path, *against])
     return commands
 
 
+def _has_goldens(backend: str, arch: str) -> bool:
+    """Say whether a binary can be replayed here."""
+    return backend == "host" and (ROOT / "fixtures" / "golden" / f"{arch}.safetensors").exists()
+
+
 def _artifacts(side: Path) -> dict[tuple[str, str], str]:
-    """Return the artifact folders of one side by (backend, architecture)."""
+    """Return one side's artifact folders, or foreign libraries, by (backend, architecture)."""
     if not side.exists():
         return {}
     found = json.loads(side.read_text())["artifacts"]
-    return {(a["backend"], a["arch"]): a["directory"] for a in found if a["directory"]}
+    return {(a["backend"], a["arch"]): a["directory"] or a["library"] for a in found}
 
 
 @nox.session(venv_backend="none", default=False)
@@ -183,6 +190,12 @@ def history(session: nox.Session) -> None:
 def dashboard(session: nox.Session) -> None:
     """Publish the history as web pages: `-- [--out FOLDER] [--results FOLDER]`."""
     module(session, python(session, "run", "history"), "benchmarks", "dashboard", *session.posargs)
+
+
+@nox.session(venv_backend="none", default=False)
+def bisect(session: nox.Session) -> None:
+    """Find the first commit that is slower: `-- --good REV [--bad REV] [--context N] [--backend host]`."""
+    module(session, python(session, "run"), "benchmarks", "bisect", *session.posargs)
 
 
 @nox.session(venv_backend="none", default=False)

@@ -30,7 +30,7 @@ class Targets:
     """What to build of one side."""
 
     backends: tuple[str, ...] = BACKENDS
-    architectures: tuple[str, ...] = ("sm_70", "sm_90")
+    architectures: tuple[str, ...] = ARCHITECTURES
     variant: str = "release"
 
     def pairs(self) -> tuple[tuple[str, str], ...]:

@@ -82,7 +82,7 @@ def _base_options(verb: argparse.ArgumentParser) -> None:
 
 def _target_options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
-        "--arch", default="sm_70,sm_90", help=f"{', '.join(ARCHITECTURES)} or all; default sm_70,sm_90"
+        "--arch", default="all", help=f"{', '.join(ARCHITECTURES)}, several with commas, or all (default)"
     )
     verb.add_argument("--backend", default="all", help="host, cuda or all (default)")
 

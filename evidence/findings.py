@@ -130,7 +130,9 @@ def _no_binary(requirement: Requirement, side: Side) -> Reason:
 
 def _base_name(requirement: Requirement, question: Question) -> str | None:
     base = question.base.find(requirement.backend, requirement.arch)
-    return None if base is None else base.code_digest or base.sha256
+    if base is None or (requirement.kind == "static" and base.code_digest is None):
+        return None  # a foreign library comes without the compiler's report: limits alone are held
+    return base.code_digest or base.sha256
 
 
 def _words(requirement: Requirement) -> str:

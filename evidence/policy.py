@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 
 from evidence.question import Question
 
+# Those that have goldens.
 HOST_ARCHITECTURES = ("sm_70", "sm_90")
-CUDA_ARCHITECTURES = ("sm_70", "sm_90")
+CUDA_ARCHITECTURES = ("sm_70", "sm_80", "sm_90")
 GPU_ARCHITECTURE = "sm_90"
 
 
@@ -69,18 +70,22 @@ def _gpu_replay(arch: str) -> Requirement:
     )
 
 
-POLICY = (
-    *(_host_replay(arch, "candidate") for arch in HOST_ARCHITECTURES),
-    *(_host_replay(arch, "base") for arch in HOST_ARCHITECTURES),
-    Requirement(
+def _static(arch: str) -> Requirement:
+    return Requirement(
         kind="static",
         backend="cuda",
-        arch="sm_70",
+        arch=arch,
         uses_inputs=False,
         calls=False,
         against_base=True,
-        command="python -m benchmarks static --artifact CANDIDATE --base BASE",
-    ),
+        command=f"python -m benchmarks static --arch {arch} --artifact CANDIDATE --base BASE",
+    )
+
+
+POLICY = (
+    *(_host_replay(arch, "candidate") for arch in HOST_ARCHITECTURES),
+    *(_host_replay(arch, "base") for arch in HOST_ARCHITECTURES),
+    *(_static(arch) for arch in CUDA_ARCHITECTURES),
     Requirement(
         kind="memcheck",
         backend="host",

@@ -24,7 +24,10 @@ RUN = "run-1"
 BINDING = "python-layer"
 STARTED = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 GPU = {"name": "H200", "uuid": "GPU-1", "driver": "580.1"}
-TARGETS = [(backend, arch) for backend in ("host", "cuda") for arch in ("sm_70", "sm_90")]
+TARGETS = [
+    *(("host", arch) for arch in policy.HOST_ARCHITECTURES),
+    *(("cuda", arch) for arch in policy.CUDA_ARCHITECTURES),
+]
 
 MakeRecord = Callable[..., Record]
 Complete = Callable[[Question], list[Record]]
@@ -41,7 +44,7 @@ def subject(backend: str, arch: str, code: str) -> Subject:
 
 
 def side(host: str, cuda: str, **fields: Any) -> Side:
-    """All four binaries of one side, by the code of its host and cuda libraries."""
+    """All binaries of one side, by the code of its host and cuda libraries."""
     codes = {"host": host, "cuda": cuda}
     subjects = tuple(subject(backend, arch, codes[backend]) for backend, arch in TARGETS)
     return Side(subjects=subjects, **{"revision": "r" * 40, "binding": BINDING, **fields})

@@ -113,7 +113,7 @@ def test_a_changed_python_layer_needs_a_gpu_too(unchanged: Question, complete: C
     base = replace(unchanged.base, binding="older")
     asked = replace(unchanged, base=base)
     assert decide(asked, complete(unchanged)).word == "unknown"
-    assert decide(asked, complete(asked)).line() == "verdict: admitted (host + gpu sm_70, sm_90)"
+    assert decide(asked, complete(asked)).line() == "verdict: admitted (host + gpu sm_70, sm_80, sm_90)"
 
 
 def test_what_calls_no_library_counts_whatever_the_python_layer(
@@ -124,3 +124,16 @@ def test_what_calls_no_library_counts_whatever_the_python_layer(
     assert found is not None
     record = make_record(unchanged, needed, artifact=replace(found, binding="older"))
     assert decide(unchanged, [*without(complete(unchanged), unchanged, needed), record]).word == "admitted"
+
+
+def test_a_foreign_base_has_no_static_costs_to_compare_with(
+    unchanged: Question, complete: Complete, make_record: MakeRecord
+) -> None:
+    needed = entry("static", "cuda", "sm_80")
+    foreign = tuple(replace(s, code_digest=None) for s in unchanged.base.subjects)
+    asked = replace(unchanged, base=replace(unchanged.base, subjects=foreign))
+    records = without(complete(asked), asked, needed)
+    limits_alone = make_record(asked, needed, selection={"base": None})
+    assert decide(asked, [*records, limits_alone]).word == "admitted"
+    another = make_record(asked, needed, selection={"base": "x"})
+    assert "against another base" in decide(asked, [*records, another]).reasons[0].text

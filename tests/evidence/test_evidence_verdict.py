@@ -32,7 +32,7 @@ def test_changed_cuda_needs_gpu_records(changed: Question, complete: Complete) -
 
 
 def test_changed_cuda_with_gpu_records_is_admitted(changed: Question, complete: Complete) -> None:
-    assert decide(changed, complete(changed)).line() == "verdict: admitted (host + gpu sm_70, sm_90)"
+    assert decide(changed, complete(changed)).line() == "verdict: admitted (host + gpu sm_70, sm_80, sm_90)"
 
 
 def test_code_of_sm_70_alone_needs_a_gpu_of_its_own(unchanged: Question, complete: Complete) -> None:
@@ -44,14 +44,13 @@ def test_code_of_sm_70_alone_needs_a_gpu_of_its_own(unchanged: Question, complet
     assert verdict.exit_code == 4 and "--arch sm_70" in verdict.line()
 
 
-def test_a_change_of_both_is_proven_on_one_and_the_other_is_named(
+def test_a_change_of_all_is_proven_on_one_and_the_others_are_named(
     changed: Question, complete: Complete, make_record: MakeRecord
 ) -> None:
     v100 = entry("replay", "cuda", "sm_70")
-    h200_only = without(complete(changed), changed, v100)
-    static = entry("static", "cuda", "sm_70")
-    records = [*h200_only, make_record(changed, static)]
-    assert decide(changed, records).line() == "verdict: admitted (host + gpu sm_90; sm_70 unproven)"
+    without_v100 = without(complete(changed), changed, v100)
+    records = without(without_v100, changed, entry("replay", "cuda", "sm_80"))
+    assert decide(changed, records).line() == "verdict: admitted (host + gpu sm_90; sm_70, sm_80 unproven)"
     failing = make_record(changed, v100, outcome="fail")
     assert decide(changed, [*records, failing]).word == "rejected"
 
@@ -176,7 +175,7 @@ def test_base_that_did_not_build_says_why(unchanged: Question, complete: Complet
 def test_base_of_one_library_is_control_enough(changed: Question, complete: Complete) -> None:
     one = tuple(replace(s, code_digest=None) for s in changed.base.subjects if s.label == "host sm_90")
     single = replace(changed, base=replace(changed.base, subjects=one))
-    assert decide(single, complete(single)).line() == "verdict: admitted (host + gpu sm_70, sm_90)"
+    assert decide(single, complete(single)).line() == "verdict: admitted (host + gpu sm_70, sm_80, sm_90)"
     none = replace(changed, base=replace(changed.base, subjects=()))
     assert decide(none, complete(changed)).word == "unknown"
 
