@@ -69,6 +69,13 @@ def changes(root: Path) -> tuple[tuple[str, str], ...]:
     return tuple((entry[:2], entry[3:]) for entry in entries)
 
 
+def tree(root: Path) -> dict[str, tuple[str, str]]:
+    """Path → (mode, object name) of every file of HEAD."""
+    out = os.fsdecode(run(root, "ls-tree", "-r", "-z", "--full-tree", "HEAD"))
+    entries = (entry.split("\t", 1) for entry in out.split("\0") if entry)
+    return {path: (words.split()[0], words.split()[2]) for words, path in entries}
+
+
 def _obstacle(root: Path) -> str | None:
     """Why `root` can't be asked about as a repository, in git's own words where it has some."""
     try:
@@ -86,7 +93,7 @@ def _last_line(text: bytes) -> str:
 
 
 def _call(root: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_REPLACE_OBJECTS": "1", "LC_ALL": "C"}
     # Set by git when it runs a hook: they would point these questions at another repository.
     for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
         environment.pop(name, None)

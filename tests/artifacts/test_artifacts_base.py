@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from artifacts import dirty, export, git
+from artifacts import export, git
 from artifacts.errors import ArtifactsError
 from artifacts.resolve import Base, NoBase, resolve
 
@@ -154,25 +154,6 @@ def test_export_of_nothing_is_named(repository: Path, git: Git) -> None:
         with pytest.raises(ArtifactsError) as caught, attempt():
             pass
         assert caught.value.code == "no-kernels"
-
-
-def test_clean_tree_has_no_dirty_files(repository: Path) -> None:
-    assert dirty.files(repository) == ()
-    (repository / ".kernelgate").mkdir()
-    (repository / ".kernelgate" / "x").write_text("ignored")
-    assert dirty.files(repository) == ()
-
-
-def test_dirty_files_are_named(repository: Path, git: Git) -> None:
-    (repository / "note.txt").write_text("changed")
-    (repository / "kernels" / "src" / "new file.cc").write_text("new")
-    (repository / "scratch.txt").write_text("a stray note")
-    (repository / "safetensors.py").write_text("raise SystemExit(0)")
-    (repository / "kernels" / "src" / "host.cc").unlink()
-    git(repository, "add", "note.txt")
-    expected = ("kernels/src/host.cc", "kernels/src/new file.cc", "note.txt", "safetensors.py")
-    assert dirty.files(repository) == expected
-    assert dirty.files(repository, product=False) == ("note.txt", "safetensors.py")
 
 
 def test_questions_do_not_write_to_the_repository(repository: Path) -> None:
