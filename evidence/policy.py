@@ -82,6 +82,21 @@ def _static(arch: str) -> Requirement:
     )
 
 
+def _abba(arch: str) -> Requirement:
+    return Requirement(
+        kind="abba",
+        backend="cuda",
+        arch=arch,
+        # All contexts, by the rule that was calibrated.
+        selection={"plan": "standard"},
+        uses_inputs=False,
+        on_gpu=True,
+        against_base=True,
+        only_if_cuda_differs=True,
+        command=f"python -m benchmarks abba --backend cuda --arch {arch} --base BASE --candidate CANDIDATE",
+    )
+
+
 POLICY = (
     *(_host_replay(arch, "candidate") for arch in HOST_ARCHITECTURES),
     *(_host_replay(arch, "base") for arch in HOST_ARCHITECTURES),
@@ -104,6 +119,7 @@ POLICY = (
         command=f"python -m sanitizer memcheck --backend cuda --arch {GPU_ARCHITECTURE} --cases core"
         " --artifact CANDIDATE",
     ),
+    *(_abba(arch) for arch in CUDA_ARCHITECTURES),
 )
 
 

@@ -14,6 +14,7 @@ from evidence.question import Question
 from evidence.record import Reason, Record
 
 ADMITTED, REJECTED, UNDECIDED, UNKNOWN = "admitted", "rejected", "undecided", "unknown"
+MEASURED = frozenset({"time-undecided"})  # nothing is missing, but what was measured is not enough to tell
 EXIT_CODES = {ADMITTED: 0, REJECTED: 1, "usage": 2, UNDECIDED: 3, UNKNOWN: 4, "error": 5}
 
 
@@ -58,7 +59,8 @@ def scope(question: Question, found: Sequence[Finding] = ()) -> str:
     changed = differing(question)
     if not changed:
         return "host; cuda unchanged"
-    seen = {f.requirement.arch for f in found if f.requirement.on_gpu and f.passed}
+    on_gpu = [f for f in found if f.requirement.on_gpu]
+    seen = {f.requirement.arch for f in on_gpu} - {f.requirement.arch for f in on_gpu if not f.passed}
     proven = [arch for arch in changed if arch in seen or arch in to_prove(question)]
     unproven = [arch for arch in changed if arch not in proven]
     return f"host + gpu {', '.join(proven)}" + (f"; {', '.join(unproven)} unproven" if unproven else "")
@@ -79,7 +81,7 @@ def _judge(
         return REJECTED, tuple(finding.reason for finding in failed if finding not in excused)
     doubts = (*_excuses(excused), *_damage(unreadable), *_sides(question), *_gaps(question, found))
     if doubts:
-        return UNKNOWN, doubts
+        return UNDECIDED if {doubt.code for doubt in doubts} <= MEASURED else UNKNOWN, doubts
     if question.candidate.dirty:
         return UNDECIDED, (_dirty(question, found),)
     return ADMITTED, tuple(finding.reason for finding in found)

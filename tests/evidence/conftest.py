@@ -80,7 +80,8 @@ def make_record() -> MakeRecord:
         base = question.base.find(entry.backend, entry.arch)
         selection: dict[str, Any] = dict(entry.selection)
         if entry.against_base:
-            selection["base"] = None if base is None else base.code_digest
+            file = None if base is None or entry.kind == "static" else base.sha256
+            selection["base"] = None if base is None else base.code_digest or file
         outcome = fields.get("outcome", "pass")
         return Record(
             **{
