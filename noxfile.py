@@ -76,7 +76,7 @@ def module(
 
 @nox.session(venv_backend="none")
 def premerge(session: nox.Session) -> None:
-    """Build candidate and base, replay both, check memory and costs, give one verdict: `-- [--base SPEC]`."""
+    """Build candidate and base, replay both, check memory, costs and GPU time, judge: `-- [--base SPEC]`."""
     interpreter = python(session, "run")
     run_id = f"premerge-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}"
     folder = HOME / "runs" / run_id
@@ -85,7 +85,7 @@ def premerge(session: nox.Session) -> None:
     step = functools.partial(module, session, interpreter, codes=JUDGED, run_id=run_id)
     step("artifacts", "build", "--json", str(sides["candidate"]))
     step("artifacts", "base", "--json", str(sides["base"]), *session.posargs)
-    for command in _measurements(sides):
+    for command in (*_measurements(sides), *_gpu_measurements(sides, _gpu_arch(session, interpreter))):
         step(*command)
     ends = [f"--{side}={path}" for side, path in sides.items()]
     module(session, interpreter, "evidence", "verdict", *ends, run_id=run_id)
@@ -111,6 +111,29 @@ def _measurements(sides: dict[str, Path]) -> list[list[str]]:
             against = ["--base", base[target]] if is_known else []
             commands.append(["benchmarks", "static", "--artifact", path, *against])
     return commands
+
+
+def _gpu_measurements(sides: dict[str, Path], arch: str | None) -> list[list[str]]:
+    """Return what a premerge does besides where there is a GPU: replay, memory and time of its own code."""
+    candidate, base = (_artifacts(sides[side]).get(("cuda", arch or "")) for side in ("candidate", "base"))
+    if candidate is None:
+        return []
+    commands = [
+        ["regression", "replay", "--artifact", candidate, "--groups", "all"],
+        ["sanitizer", "memcheck", "--cases", "core", "--artifact", candidate],
+    ]
+    timed = ["benchmarks", "abba", "--backend", "cuda", "--candidate", candidate]
+    return [*commands, [*timed, "--base", base]] if base is not None else commands
+
+
+def _gpu_arch(session: nox.Session, interpreter: str) -> str | None:
+    """Return the architecture whose code this machine's GPU runs, None without such a GPU."""
+    if not any(Path("/dev").glob("nvidia[0-9]*")):
+        return None
+    code = "import torch; from grouped_attention.load import arch_of_gpu as arch; "
+    code += "print(torch.cuda.is_available() and arch() or '')"
+    found = session.run(interpreter, "-c", code, env=ENV, external=True, silent=True)
+    return str(found).strip() or None
 
 
 def _has_goldens(backend: str, arch: str) -> bool:
