@@ -204,6 +204,14 @@ def calibrate(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none", default=False)
+def bench(session: nox.Session) -> None:
+    """Time the operation with pytest-benchmark, against the last saved run: `-- [--artifact DIR] [-k 8k]`."""
+    saved = [f"--benchmark-storage=file://{HOME / 'benchmarks'}", "--benchmark-autosave"]
+    timed = ["benchmarks/test_latency.py", *saved, *session.posargs]
+    module(session, python(session, "run", "bench"), "pytest", *timed)
+
+
+@nox.session(venv_backend="none", default=False)
 def history(session: nox.Session) -> None:
     """Measure commits with the asv suites, keep the results: `-- [--last N] [--results FOLDER]`."""
     module(session, python(session, "run", "history"), "benchmarks", "history", *session.posargs)

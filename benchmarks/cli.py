@@ -1,4 +1,4 @@
-"""Command line: `python -m benchmarks static | latency | peers | abba | calibrate | history | dashboard`."""
+"""Command line: `python -m benchmarks static | latency | peers | abba | calibrate | history | dashboard | bisect`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Sequence
 
 from benchmarks.abba import command as abba
+from benchmarks.bisect import command as bisect
 from benchmarks.calibrate import command as calibrate
 from benchmarks.calibrate import options as calibrate_options
 from benchmarks.history import command as history
@@ -24,6 +25,7 @@ VERBS = {
     "calibrate": calibrate.run,
     "history": history.run,
     "dashboard": dashboard.run,
+    "bisect": bisect.run,
 }
 
 
@@ -45,6 +47,8 @@ def parser() -> argparse.ArgumentParser:
     history.add_options(verbs.add_parser("history", help=text, description=text))
     text = "asv's web pages over the history"
     dashboard.add_options(verbs.add_parser("dashboard", help=text, description=text))
+    text = "the first commit that is slower than a good one"
+    bisect.add_options(verbs.add_parser("bisect", help=text, description=text))
     return top
 
 
