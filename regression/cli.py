@@ -1,4 +1,4 @@
-"""Command line: `python -m regression replay`."""
+"""Command line: `python -m regression replay | contract`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from regression import command, judge, recording
 from regression.judge import Judgement
@@ -17,10 +18,9 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m regression", description=__doc__)
     verbs = top.add_subparsers(dest="verb", required=True)
     replay = verbs.add_parser("replay", help="replay stored inputs; compare every bit with the goldens")
-    _target_options(replay)
+    target_options(replay)
     replay.add_argument("--groups", help="core (default), all, a context like 8k, or ids with commas")
     replay.add_argument("--no-partials", action="store_true", help="skip the debug operation (half the time)")
-    replay.add_argument("--json", type=Path, metavar="PATH", help="write the results there too")
     mode = replay.add_mutually_exclusive_group()
     mode.add_argument(
         "--locate", metavar="GROUP", help="name the first differing split, row, head and quantity"
@@ -29,22 +29,30 @@ def parser() -> argparse.ArgumentParser:
     replay.add_argument(
         "--against", type=Path, metavar="PATH", help="with --locate: a library or artifact to trust"
     )
+    _contract(verbs)
     return top
 
 
-def _target_options(replay: argparse.ArgumentParser) -> None:
-    replay.add_argument(
+def _contract(verbs: Any) -> None:
+    text = "run the contract's made-up cases, each with what must come out, or must be refused"
+    verb = verbs.add_parser("contract", help=text, description=text)
+    target_options(verb)
+    verb.add_argument(
+        "--cases", default="core", metavar="NAMES", help="core (default), all, or names with commas"
+    )
+
+
+def target_options(verb: argparse.ArgumentParser) -> None:
+    """What is run, and where the results go: the same for all verbs."""
+    verb.add_argument("--json", type=Path, metavar="PATH", help="write the results there too")
+    verb.add_argument(
         "--backend", choices=("host", "cuda"), help="default: cuda where there is a GPU, else host"
     )
-    replay.add_argument("--arch", choices=ARCHITECTURES, help="default: the GPU's, or sm_70 on the host")
-    one = replay.add_mutually_exclusive_group()
-    one.add_argument("--library", type=Path, metavar="PATH", help="replay this shared library")
-    one.add_argument(
-        "--artifact", type=Path, metavar="DIR", help="replay the library in this artifact folder"
-    )
-    one.add_argument(
-        "--callable", metavar="MODULE:FUNCTION", dest="function", help="replay a Python callable"
-    )
+    verb.add_argument("--arch", choices=ARCHITECTURES, help="default: the GPU's, or sm_70 on the host")
+    one = verb.add_mutually_exclusive_group()
+    one.add_argument("--library", type=Path, metavar="PATH", help="run this shared library")
+    one.add_argument("--artifact", type=Path, metavar="DIR", help="run the library in this artifact folder")
+    one.add_argument("--callable", metavar="MODULE:FUNCTION", dest="function", help="run a Python callable")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -77,7 +85,7 @@ def _state(path: Path | None, judgement: Judgement) -> None:
 
 def _run(options: argparse.Namespace) -> Judgement:
     """Whatever fails unforeseen is the machinery's failure: it must not look like a rejection (exit 1)."""
-    if options.against is not None and options.locate is None:
+    if options.verb == "replay" and options.against is not None and options.locate is None:
         return judge.usage("--against belongs to --locate")
     try:
         return command.run(options)

@@ -1,4 +1,4 @@
-"""What `python -m regression replay` does, from options to a judgement."""
+"""What `python -m regression` does, from options to a judgement."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from fixtures.errors import FixtureError
 from fixtures.groups import Group
 from regression import accept, judge, locate, locate_report, progress, recording, stored, table, target
 from regression.call import KernelError
+from regression.contract import command as contract_command
 from regression.judge import Judgement
 from regression.recording import Start
 from regression.replay import Play, replay
@@ -22,10 +23,12 @@ from regression.selection import DEFAULT_GROUPS, SelectionError, select
 from regression.target import Target, TargetError
 
 PLAIN_COLUMNS = 100
+Mode = Callable[[argparse.Namespace, Target, Console], Judgement]
+VERBS: dict[str, Mode] = {"contract": contract_command.run}
 
 
 def run(options: argparse.Namespace) -> Judgement:
-    """Check the fixtures, get the target, then replay, locate or accept."""
+    """Check the fixtures, get the target, then run the verb's way of using it."""
     console = Console(highlight=False, width=None if sys.stdout.isatty() else PLAIN_COLUMNS)
     try:
         integrity.verify()
@@ -53,7 +56,9 @@ def resolve(options: argparse.Namespace) -> Target:
     return target.built(options.backend or target.default_backend(), options.arch)
 
 
-def _mode(options: argparse.Namespace) -> Callable[[argparse.Namespace, Target, Console], Judgement]:
+def _mode(options: argparse.Namespace) -> Mode:
+    if options.verb != "replay":
+        return VERBS[options.verb]
     if options.locate is not None:
         return _locate
     return _replay if options.accept is None else _accept

@@ -1,0 +1,96 @@
+"""What `python -m regression contract` does, from options to a judgement and a record."""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich.console import Console
+
+from evidence import record
+from fixtures import cases, integrity
+from fixtures.errors import FixtureError
+from regression import judge, progress, recording
+from regression.contract import gates, rows
+from regression.contract.gates import Violation
+from regression.contract.results import CaseResult, decide, failures
+from regression.contract.rows import Rows
+from regression.judge import Judgement
+from regression.recording import Start
+from regression.selection import SelectionError
+from regression.target import Target
+
+KIND = "contract"
+
+
+def run(options: argparse.Namespace, chosen: Target, console: Console) -> Judgement:
+    """Check the chosen cases, keep a record, say what came out."""
+    # A crash ends the process without a record, which is unknown to a verdict; at least its place is said.
+    faulthandler.enable()
+    names = _select(options.cases)
+    start = Start.now()
+    console.print(f"{chosen.label}: {len(names)} cases", markup=False, soft_wrap=True)
+    results = list(progress.bar(check(names, chosen), total=len(names), title="contract", console=console))
+    judgement = decide(results, scope=chosen.label)
+    if judgement.word == "rejected":
+        console.print(failures(results))
+    _keep(options, chosen, results, judgement, start, console)
+    return judge.claimed(judgement, () if chosen.side is None else chosen.side.dirty)
+
+
+def check(names: Sequence[str], target: Target) -> Iterator[CaseResult]:
+    """The result of each case, in order."""
+    table = Rows.of(target)
+    for name in names:
+        tick = time.perf_counter()
+        violations, gaps, ran = _check(name, target, table)
+        seconds = time.perf_counter() - tick
+        yield CaseResult(name=name, violations=violations, uncovered=gaps, ran=ran, seconds=seconds)
+
+
+def _check(name: str, target: Target, table: Rows) -> tuple[tuple[Violation, ...], tuple[str, ...], bool]:
+    spec = cases.rows().get(name)
+    if spec is None:
+        case = cases.build(name, target.device)
+        return gates.check(case, target), gates.uncovered(case, target), True
+    gaps = rows.uncovered(spec, target)
+    return ((), gaps, False) if gaps else (table.check(spec), (), True)
+
+
+def _select(text: str) -> tuple[str, ...]:
+    try:
+        return cases.select(text)
+    except FixtureError as error:
+        raise SelectionError(str(error)) from error
+
+
+def _keep(
+    options: argparse.Namespace,
+    chosen: Target,
+    results: Sequence[CaseResult],
+    judgement: Judgement,
+    start: Start,
+    console: Console,
+) -> None:
+    selection: dict[str, Any] = {"cases": options.cases, "partials": chosen.partials is not None}
+    broken = [{"case": r.name, **vars(v)} for r in results for v in r.violations]
+    made = record.make(
+        kind=KIND,
+        artifact=chosen.subject,
+        inputs=integrity.manifest_hash(),
+        selection=selection,
+        outcome=judge.OUTCOMES[judgement.word],
+        reasons=[record.Reason(code=reason.code, text=reason.text) for reason in judgement.reasons],
+        results={
+            "target": chosen.label,
+            "first_violation": broken[0] if broken else None,
+            "cases": [result.as_json() for result in results],
+        },
+        started_at=start.at,
+        duration_s=time.perf_counter() - start.tick,
+    )
+    path = recording.keep(made, options.json)
+    console.print(f"record: {path}", markup=False, soft_wrap=True)
