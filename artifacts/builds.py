@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from artifacts import dirty, export, git, sides
+from artifacts.claims import NO_REVISION
 from artifacts.errors import ArtifactsError
 from artifacts.places import PRODUCT, store
 from artifacts.places import root as checkout
@@ -20,7 +21,6 @@ from grouped_attention.manifest import ManifestError
 ARCHITECTURES = ("sm_70", "sm_80", "sm_90")
 BACKENDS = ("host", "cuda")
 WORKTREE = "worktree"
-NO_REVISION = "(sources without a revision)"
 
 Progress = Callable[[str], None]
 
@@ -93,7 +93,8 @@ def identify(revision: str = WORKTREE, *, root: Path | None = None) -> Side:
 def _base(found: Base, root: Path, targets: Targets, progress: Progress) -> Side:
     progress(f"base: {found.how}" + (f" ({found.revision[:12]})" if found.revision else ""))
     if found.path is not None:
-        return replace(_folder(found.path, targets, progress), origin=found.how)
+        # Of a base nothing is claimed, so its dirt decides nothing.
+        return replace(_folder(found.path, targets, progress), origin=found.how, dirty=())
     assert found.revision is not None
     return _revision(found.revision, root, targets, progress, clean=())
 

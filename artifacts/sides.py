@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from artifacts import foreign
+from artifacts import claims, dirty, foreign
 from artifacts.errors import ArtifactsError
 from grouped_attention.identity import binding_digest
 from grouped_attention.manifest import Artifact, ManifestError, open_artifact, sha256_file, verify_library
@@ -140,27 +140,64 @@ def _binary_json(binary: Binary, side: Side) -> dict[str, Any]:
 
 
 def _read_set(folder: Path) -> Side:
+    stated = _stated(folder)
+    binaries = tuple(
+        of_artifact(open_artifact(path.parent)) for path in sorted(folder.glob("*/manifest.json"))
+    )
+    if {(binary.backend, binary.arch): binary.sha256 for binary in binaries} != stated.hashes:
+        raise ArtifactsError(
+            "artifact-refused", f"{folder / SET_NAME}: lists other libraries than the folder holds"
+        )
+    return _named(stated, Side(origin=str(folder), binaries=binaries))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Stated:
+    """What a set's built.json says."""
+
+    revision: str | None
+    dirty: tuple[str, ...]
+    binding: str
+    hashes: Mapping[tuple[str, str], str]
+
+
+def _stated(folder: Path) -> _Stated:
     where = folder / SET_NAME
     try:
         value = json.loads(where.read_bytes())
-        stated = {(item["backend"], item["arch"]): item["sha256"] for item in value["artifacts"]}
-        stated_side = {name: value[name] for name in ("revision", "binding")} | {
-            "dirty": tuple(value["dirty"])
-        }
+        return _Stated(
+            revision=value["revision"],
+            dirty=tuple(value["dirty"]),
+            binding=value.get("binding") or binding_digest(),
+            hashes={(item["backend"], item["arch"]): item["sha256"] for item in value["artifacts"]},
+        )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ArtifactsError(
             "artifact-refused", f"{where}: unreadable ({error!r}); export it again"
         ) from error
-    binaries = tuple(
-        of_artifact(open_artifact(path.parent)) for path in sorted(folder.glob("*/manifest.json"))
+
+
+def _named(stated: _Stated, side: Side) -> Side:
+    """A side as its set names it; the instrument's own dirt counts too."""
+    doubts = claims.doubts(stated.revision)
+    return replace(
+        side,
+        revision=stated.revision,
+        dirty=tuple(dict.fromkeys((*stated.dirty, *doubts))),
+        binding=stated.binding,
     )
-    if {(binary.backend, binary.arch): binary.sha256 for binary in binaries} != stated:
-        raise ArtifactsError("artifact-refused", f"{where}: lists other libraries than the folder holds")
-    return Side(origin=str(folder), binaries=binaries, **stated_side)
 
 
 def _from_artifact(path: Path, artifact: Artifact) -> Side:
-    return Side(origin=str(path), revision=artifact.manifest.revision, binaries=(of_artifact(artifact),))
+    binary = of_artifact(artifact)
+    side = Side(origin=str(path), binaries=(binary,))
+    beside = artifact.directory.absolute().parent
+    if (beside / SET_NAME).is_file():
+        stated = _stated(beside)
+        if stated.hashes.get((binary.backend, binary.arch)) == binary.sha256:
+            return _named(stated, side)
+    revision = claims.revision_of(artifact.manifest.source_digest, artifact.manifest.revision)
+    return replace(side, revision=revision, dirty=claims.doubts(revision))
 
 
 def _from_library(path: Path) -> Side:
@@ -169,4 +206,5 @@ def _from_library(path: Path) -> Side:
         return _from_artifact(path, open_artifact(path.parent))
     backend, arch = foreign.target(path)
     binary = Binary(library=path, backend=backend, arch=arch, sha256=sha256_file(path), toolchain={})
-    return Side(origin=str(path), binaries=(binary,))
+    # Its hash names it, so a revision isn't missed; the instrument's dirt counts all the same.
+    return Side(origin=str(path), dirty=dirty.of_instrument(), binaries=(binary,))

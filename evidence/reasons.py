@@ -43,8 +43,8 @@ _VERDICT: Mapping[str, tuple[str, str]] = {
         "Commit and run again.",
     ),
     "no-revision": (
-        "The candidate came without a revision that names its sources.",
-        "Build it with artifacts build --rev REV from a git checkout.",
+        "No commit that is known here has the sources of what was measured.",
+        "Commit them, and measure again from a checkout that has the commit.",
     ),
     "no-binary": (
         "A needed library wasn't built.",

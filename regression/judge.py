@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from artifacts.claims import NO_REVISION
 from regression.results import GroupResult
 
 EXIT_CODES = {"admitted": 0, "rejected": 1, "usage": 2, "undecided": 3, "unknown": 4, "error": 5}
@@ -84,6 +85,9 @@ def claimed(judgement: Judgement, dirty: Sequence[str]) -> Judgement:
     """What may be said when the files `dirty` differ from the commit: measured, never admitted."""
     if judgement.word != "admitted" or not dirty:
         return judgement
+    if NO_REVISION in dirty:
+        text = f"{judgement.reasons[0].text}, but its sources are of no commit that is known here"
+        return Judgement(word="undecided", reasons=(Reason(code="no-revision", text=text),))
     others = f" and {len(dirty) - 1} more" if len(dirty) > 1 else ""
     text = (
         f"{judgement.reasons[0].text}, but {dirty[0]}{others} differ from the commit: commit, and run again"

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 import artifacts
-from artifacts import ArtifactsError, Binary, Side, Targets
+from artifacts import ArtifactsError, Binary, Side, Targets, dirty
 from artifacts.sides import from_path as side_from_path
 from evidence import record
 from evidence.record import Subject
@@ -37,8 +37,8 @@ class Target:
     """One implementation of the operation.
 
     `attend(q, k_cache, v_cache, block_table, row_lens, *, softmax_scale, k_scale, v_scale, out[, workspace])`
-    writes `out`. `partials` is the debug operation, None for a callable that has none. `extension` and
-    `side` are None for a callable.
+    writes `out`. `partials` is the debug operation, None for a callable that has none. `extension` is
+    None for a callable.
     """
 
     label: str
@@ -77,6 +77,7 @@ def from_callable(name: str, *, backend: str, arch: str | None) -> Target:
         subject=Subject(backend=backend, arch=wanted, sha256=_source_hash(name, function)),
         attend=function,
         partials=getattr(function, "partials", None),
+        side=Side(origin="Python", dirty=dirty.of_instrument()),
     )
 
 
@@ -133,13 +134,19 @@ def _loaded(binary: Binary, side: Side) -> Target:
         )
     extension = artifacts.load_extension(binary)
     return Target(
-        label=f"{binary.backend} {binary.arch} ({binary.sha256[:12]})",
+        label=_label(binary),
         subject=record.subject_of(binary, revision=side.revision, dirty=_is_dirty(side)),
         attend=getattr(extension, OP),
         partials=getattr(extension, f"{OP}_partials"),
         extension=extension,
         side=side,
     )
+
+
+def _label(binary: Binary) -> str:
+    """What an admission names: without a manifest nothing but its hash says what the library is."""
+    foreign = "foreign library, known by its hash " if binary.code_digest is None else ""
+    return f"{binary.backend} {binary.arch} ({foreign}{binary.sha256[:12]})"
 
 
 def _is_dirty(side: Side) -> bool | None:

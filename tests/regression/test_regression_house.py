@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import safetensors.numpy
 
+from artifacts.sides import copy_set, from_path
 from fixtures.integrity import Manifest, save_tensors
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,7 +59,8 @@ def house(tmp_path: Path, artifact: Path) -> House:
     """A copy of our own to damage."""
     for package in PACKAGES:
         shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
-    return House(folder=tmp_path, artifact=artifact)
+    copy_set(from_path(artifact), tmp_path / "set")  # without git, its built.json names the revision
+    return House(folder=tmp_path, artifact=tmp_path / "set")
 
 
 def test_the_stored_core_goldens_are_this_kernels_bits(house: House) -> None:
