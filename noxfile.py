@@ -92,7 +92,7 @@ def premerge(session: nox.Session) -> None:
 
 
 def _measurements(sides: dict[str, Path]) -> list[list[str]]:
-    """Return the commands of a premerge: replays of host binaries, memory, all static costs."""
+    """Return the commands of a premerge: host binaries' replays and contracts, memory, all static costs."""
     candidate, base = _artifacts(sides["candidate"]), _artifacts(sides["base"])
     # The base is a control: core is enough for it, and a binary that both sides share is replayed once.
     groups = {path: "core" for target, path in base.items() if _has_goldens(*target)}
@@ -100,6 +100,11 @@ def _measurements(sides: dict[str, Path]) -> list[list[str]]:
     commands = [
         ["regression", "replay", "--artifact", path, "--groups", selection]
         for path, selection in groups.items()
+    ]
+    commands += [
+        ["regression", "contract", "--artifact", path]
+        for target, path in candidate.items()
+        if target in (("host", "sm_70"), ("host", "sm_90"))
     ]
     host = ("host", "sm_70")
     if host in candidate:
@@ -120,6 +125,7 @@ def _gpu_measurements(sides: dict[str, Path], arch: str | None) -> list[list[str
         return []
     commands = [
         ["regression", "replay", "--artifact", candidate, "--groups", "all"],
+        ["regression", "contract", "--artifact", candidate, "--cases", "all"],
         ["sanitizer", "memcheck", "--cases", "core", "--artifact", candidate],
     ]
     timed = ["benchmarks", "abba", "--backend", "cuda", "--candidate", candidate]
@@ -159,6 +165,12 @@ def build(session: nox.Session) -> None:
 def replay(session: nox.Session) -> None:
     """Replay the stored real inputs and compare every bit with the goldens."""
     module(session, python(session, "run"), "regression", "replay", *session.posargs)
+
+
+@nox.session(venv_backend="none", default=False)
+def contract(session: nox.Session) -> None:
+    """Run the contract's made-up cases: NaN, exact bits, alignments, refusals: `-- [--cases core|all]`."""
+    module(session, python(session, "run"), "regression", "contract", *session.posargs)
 
 
 @nox.session(venv_backend="none", default=False)

@@ -16,7 +16,7 @@ VERSION = "0.1.0"
 ALL = ("fixtures", "regression", "evidence", "benchmarks", "sanitizer")
 # What decides the numbers of a kind. A change elsewhere (the report, say) leaves its records fresh.
 PACKAGES = {
-    "replay": ("fixtures", "regression"),
+    **dict.fromkeys(("replay", "accept", "contract", "fuzz"), ("fixtures", "regression")),
     **dict.fromkeys(
         ("memcheck", "racecheck", "initcheck", "synccheck", "leakcheck"), ("fixtures", "sanitizer")
     ),

@@ -70,6 +70,18 @@ def _gpu_replay(arch: str) -> Requirement:
     )
 
 
+def _contract(backend: str, arch: str) -> Requirement:
+    return Requirement(
+        kind="contract",
+        backend=backend,
+        arch=arch,
+        selection={"cases": "core", "partials": True},
+        on_gpu=backend == "cuda",
+        only_if_cuda_differs=backend == "cuda",
+        command=f"python -m regression contract --backend {backend} --arch {arch} --artifact CANDIDATE",
+    )
+
+
 def _static(arch: str) -> Requirement:
     return Requirement(
         kind="static",
@@ -100,6 +112,7 @@ def _abba(arch: str) -> Requirement:
 POLICY = (
     *(_host_replay(arch, "candidate") for arch in HOST_ARCHITECTURES),
     *(_host_replay(arch, "base") for arch in HOST_ARCHITECTURES),
+    *(_contract("host", arch) for arch in HOST_ARCHITECTURES),
     *(_static(arch) for arch in CUDA_ARCHITECTURES),
     Requirement(
         kind="memcheck",
@@ -109,6 +122,7 @@ POLICY = (
         command="python -m sanitizer memcheck --backend host --arch sm_70 --cases core --artifact CANDIDATE",
     ),
     *(_gpu_replay(arch) for arch in CUDA_ARCHITECTURES),
+    *(_contract("cuda", arch) for arch in CUDA_ARCHITECTURES),
     Requirement(
         kind="memcheck",
         backend="cuda",

@@ -77,7 +77,7 @@ _BASE: Mapping[str, tuple[str, str]] = {
     "no-kernels": ("That revision has no kernels/ to build.", "Pass --base to name one that has."),
     "artifact-refused": (
         "An artifact folder doesn't match its manifest.",
-        "Delete it and build or export it again.",
+        "python -m artifacts clean DIGEST for one of the store, else delete it; then build or export it again.",
     ),
     "library-refused": (
         "A library can't be loaded, or doesn't say what it is.",
@@ -123,6 +123,47 @@ _REPLAY: Mapping[str, tuple[str, str]] = {
     "fixture-damaged": ("A stored input or golden doesn't match its hash.", "git checkout -- fixtures."),
     "no-target": ("What should be replayed can't be had.", "Read the message."),
     "no-gpu": ("This needs a GPU, and there is none.", "Use --backend host, or a GPU machine."),
+}
+
+_CONTRACT: Mapping[str, tuple[str, str]] = {
+    "contract-kept": ("Every case came out as it must, or was refused.", "Nothing to do."),
+    "writes-wrong": (
+        "The kernel left output elements unwritten, wrote beside them, or changed its inputs.",
+        "regression contract --cases CASE repeats it.",
+    ),
+    "exact-bits": (
+        "An output that exact arithmetic gives to the bit came out otherwise.",
+        "python -m fixtures list --cases says what mistake the case is made for.",
+    ),
+    "nan-misplaced": (
+        "NaN where none may be, none where one must be, or not stored as 0x7FFF.",
+        "docs/arithmetic.md, sections 3 and 5.",
+    ),
+    "control-differs": (
+        "A call that must give the bits of another gave others.",
+        "Look at what the two differ in: fixtures/cases names it.",
+    ),
+    "partials-over-bound": (
+        "The state before the combine is further from FP64 than 3e-6.",
+        "An accumulator, a residual or a normalisation loses precision: docs/arithmetic.md, 4 to 6.",
+    ),
+    "state-kept": (
+        "After lengths changed in place, a call or a graph's replay gave other bits than a fresh call.",
+        "Look for lengths, a schedule or workspace contents kept from an earlier call.",
+    ),
+    "layout-differs": (
+        "A row of the table gave other bits than its aligned, contiguous control, or is far from FP64.",
+        "regression contract --cases ROW; fixtures/cases/boundary.py says how the row is laid out.",
+    ),
+    "not-refused": (
+        "A wrong call was not refused by ValueError, TypeError or RuntimeError before anything was written.",
+        "Check the arguments before the launch: docs/abi.md.",
+    ),
+    "fuzz-kept": ("Every drawn call came out as it must.", "Nothing to do."),
+    "fuzz-broken": (
+        "A drawn call broke a rule; its example was saved.",
+        "Run the command that is named: it repeats the smallest example.",
+    ),
 }
 
 _STATIC: Mapping[str, tuple[str, str]] = {
@@ -251,6 +292,7 @@ CODES: Mapping[str, tuple[str, str]] = {
     **_VERDICT,
     **_BASE,
     **_REPLAY,
+    **_CONTRACT,
     **_STATIC,
     **_TIMING,
     **_MEMORY,
