@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> Judgement:
         names = _names(options, chosen.backend or "host")
         checked = subject.resolve(chosen, twin=options.tool == "memcheck")
         backend = checked.subject.backend
-        names = _names(options, backend)
+        names = _names(options, backend, own=is_own(checked))
         return _impossible(options.tool, backend) or _measure(options, checked, names, entries)
     except (SuppressionError, FixtureError, leakcheck.SelectionError) as error:
         return judge.usage(str(error))
@@ -49,11 +49,20 @@ def run(options: argparse.Namespace) -> Judgement:
         return judge.unknown("no-control", str(error))
 
 
-def _names(options: argparse.Namespace, backend: str) -> tuple[str, ...]:
-    """The cases of the tool on a backend."""
+def is_own(checked: Checked) -> bool:
+    """Whether this project built the binary."""
+    return checked.subject.code_digest is not None
+
+
+def _names(options: argparse.Namespace, backend: str, *, own: bool = True) -> tuple[str, ...]:
+    """The cases of the tool on a backend; those that this kernel alone must refuse are not for others."""
     if options.tool == leakcheck.TOOL:
         return leakcheck.select(options.cases, backend)
-    return tuple(spec.name for spec in boundary.select(options.cases) if backend in spec.backends)
+    return tuple(
+        spec.name
+        for spec in boundary.select(options.cases)
+        if backend in spec.backends and (own or spec.refusal is None or spec.refusal.by_all)
+    )
 
 
 def _completed(options: argparse.Namespace) -> argparse.Namespace:
@@ -113,11 +122,17 @@ def _launch(
     planted = controls.names(backend, options.tool)
     if backend == "host":
         library = subject.copy(checked.library, folder)
-        return host.launcher(library, controls.build_host(folder)), "AddressSanitizer and UBSan", planted
+        launch = host.launcher(library, controls.build_host(folder), *_own(checked))
+        return launch, "AddressSanitizer and UBSan", planted
     tool = tools.find(arch)
     control = options.control or controls.build_cuda(folder, arch)
-    launch = cuda.launcher(tool, options.tool, checked.library, control)
+    launch = cuda.launcher(tool, options.tool, checked.library, control, *_own(checked))
     return launch, f"{tool.text} {options.tool}", planted
+
+
+def _own(checked: Checked) -> tuple[str, ...]:
+    """The worker's flag for a library that this project built: others may refuse in their own words."""
+    return ("--own",) if is_own(checked) else ()
 
 
 def _leak_launch(checked: Checked, folder: Path) -> tuple[Launch, str, tuple[str, ...]]:

@@ -25,6 +25,7 @@ EXTRA = {
     "memcheck": ("--padding", "64", "--track-stream-ordered-races", "all"),
     "racecheck": ("--racecheck-report", "analysis"),
 }
+UNTOUCHED = {"initcheck": ("--untouched",)}
 # Memory out of a pool is never out of bounds for the tool: neither torch's, nor one that it is told to take.
 CACHING_OFF = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 OTHER_POOLS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
@@ -43,13 +44,14 @@ class Signs:
     damage: str = ""
 
 
-def launcher(tool: Tool, name: str, library: Path, control: Path) -> Launch:
-    """What runs cases of a library under one tool in a process of its own."""
+def launcher(tool: Tool, name: str, library: Path, control: Path, *flags: str) -> Launch:
+    """What runs cases of a library under one tool in a process of its own; `flags` are the worker's."""
     env = {key: value for key, value in worker_environment().items() if key not in OTHER_POOLS}
     env |= CACHING_OFF
 
     def launch(names: tuple[str, ...], folder: Path) -> Attempt:
-        command = [*arguments(tool, name, folder), *worker_command("cuda", library, control, folder)]
+        worker = [*worker_command("cuda", library, control, folder), *flags, *UNTOUCHED.get(name, ())]
+        command = [*arguments(tool, name, folder), *worker]
         watched = folder / "marks.jsonl"
         limits = Limits(
             whole_s=WHOLE_LIMIT_S,

@@ -25,12 +25,12 @@ OPTIONS = {
 }
 
 
-def launcher(library: Path, control: Path) -> Launch:
-    """What runs cases of an instrumented library in a process of its own."""
+def launcher(library: Path, control: Path, *flags: str) -> Launch:
+    """What runs cases of an instrumented library in a process of its own; `flags` are the worker's."""
     env = {**worker_environment(), **environment()}
 
     def launch(names: tuple[str, ...], folder: Path) -> Attempt:
-        command = worker_command("host", library, control, folder)
+        command = [*worker_command("host", library, control, folder), *flags]
         watched = folder / "marks.jsonl"
         limits = Limits(
             whole_s=WHOLE_LIMIT_S,

@@ -88,10 +88,12 @@ def _broken(findings: Sequence[Finding], complaints: Sequence[tuple[str, str]]) 
     if findings:
         first = findings[0]
         where = f"{first.text} at {first.place} in {first.case or 'a case not known'}"
-        reasons.append(Reason(code="memory-error", text=f"{len(findings)} findings, first: {where}"))
+        count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings, first"
+        reasons.append(Reason(code="memory-error", text=f"{count}: {where}"))
     if complaints:
         name, text = complaints[0]
-        reasons.append(Reason(code="wrong-outcome", text=f"{len(complaints)} cases, first {name}: {text}"))
+        count = "" if len(complaints) == 1 else f"{len(complaints)} cases, first "
+        reasons.append(Reason(code="wrong-outcome", text=f"{count}{name}: {text}"))
     return tuple(reasons)
 
 

@@ -91,7 +91,7 @@ def _opened(path: Path) -> Side:
 
 def _only(side: Side, options: argparse.Namespace) -> Binary:
     if side.failures:
-        raise SubjectError("build-failed", side.failures[0].text)
+        raise SubjectError(side.failures[0].code, side.failures[0].text)
     wanted = (options.backend, options.arch)
     fitting = [
         b
@@ -116,7 +116,7 @@ def _twin(binary: Binary, side: Side) -> Binary:
     for revision in ("worktree", side.revision):
         made = None if revision is None else artifacts.candidate(revision, targets, progress=_silent)
         if made is not None and made.failures:
-            raise SubjectError("build-failed", made.failures[0].text)
+            raise SubjectError(made.failures[0].code, made.failures[0].text)
         if made is not None and made.binaries[0].source_digest == binary.source_digest:
             return made.binaries[0]
     raise SubjectError(

@@ -73,17 +73,13 @@ def _rows(options: argparse.Namespace, names: Sequence[str]) -> Run:
     """What runs a row of the table."""
     import grouped_attention
     from fixtures.cases import boundary
-    from sanitizer.execute import Executor
-    from sanitizer.memory import Arena
+    from sanitizer.rows import Rows
 
-    executor = Executor(extension=grouped_attention.load(options.library))
+    rows = Rows(
+        extension=grouped_attention.load(options.library), own=options.own, untouched=options.untouched
+    )
     specs = {spec.name: spec for spec in boundary.select(",".join(names))}
-
-    def run(name: str) -> str | None:
-        with Arena(executor.device) as arena:
-            return executor.complaint(specs[name], arena.allocate)
-
-    return _caught(run)
+    return _caught(lambda name: rows.complaint(specs[name]))
 
 
 def _caught(run: Run) -> Run:
@@ -123,6 +119,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--cases", type=Path, required=True, help="JSON list of names")
     parser.add_argument("--marks", type=Path, required=True)
     parser.add_argument("--control", type=Path, help="the control library or cubin, where the run has one")
+    parser.add_argument("--own", action="store_true", help="refusals must be worded as the table says")
+    parser.add_argument("--untouched", action="store_true", help="write no poison: for initcheck")
     return parser.parse_args(arguments)
 
 

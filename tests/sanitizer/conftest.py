@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shlex
 import subprocess
 import sys
@@ -45,6 +46,7 @@ def clean(wanted):
 
 """
 
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "naive.cc"
 CARELESS = Path(__file__).parent / "support" / "careless.cc"
 
 MakeLaunch = Callable[..., Launch]
@@ -54,14 +56,31 @@ Careless = Callable[..., Path]
 @pytest.fixture(scope="session")
 def careless(tmp_path_factory: pytest.TempPathFactory) -> Careless:
     """Compiles a user's careless kernel, once per set of flags."""
-    return cache(lambda *flags: _compiled(tmp_path_factory.mktemp("careless"), *flags))
+    return cache(lambda *flags: _compiled(CARELESS, tmp_path_factory.mktemp("careless"), *flags))
 
 
-def _compiled(folder: Path, *flags: str) -> Path:
-    library = folder / "careless.so"
+@pytest.fixture
+def example(tmp_path: Path) -> Careless:
+    """Compiles the documented example, after these replacements, as its own comment says."""
+
+    def make(*replacements: tuple[str, str]) -> Path:
+        text = EXAMPLE.read_text()
+        assert all(old in text for old, _ in replacements)
+        source = tmp_path / EXAMPLE.name
+        source.write_text(functools.reduce(lambda body, pair: body.replace(*pair), replacements, text))
+        comment = "".join(line.removeprefix("//") for line in text.splitlines() if line.startswith("//   "))
+        flags = shlex.split(comment.split("naive.cc")[0])
+        assert flags[0] == "g++"
+        return _compiled(source, tmp_path, *flags[1:])
+
+    return make
+
+
+def _compiled(source: Path, folder: Path, *flags: str) -> Path:
+    library = folder / f"{source.stem}.so"
     config = [sys.executable, "-m", "tvm_ffi.config", "--cxxflags", "--ldflags", "--libs"]
     given = subprocess.run(config, capture_output=True, text=True, check=True, timeout=60).stdout
-    command = ["g++", "-shared", "-fPIC", "-O1", *flags, str(CARELESS), "-o", str(library)]
+    command = ["g++", "-shared", "-fPIC", "-O1", *flags, str(source), "-o", str(library)]
     subprocess.run([*command, *shlex.split(given)], check=True, timeout=300)
     return library
 

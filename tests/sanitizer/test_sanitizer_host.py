@@ -61,7 +61,30 @@ def test_without_its_mistake_the_same_kernel_is_clean(
 def test_what_isnt_refused_rejects(careless: Careless, capsys: pytest.CaptureFixture[str]) -> None:
     library = careless(*CHECKED)
     assert check("--library", str(library), cases=CASE) == 1
-    assert f"wrong-outcome: 1 cases, first {CASE}: not refused" in capsys.readouterr().out
+    assert f"wrong-outcome: {CASE}: not refused" in capsys.readouterr().out
+
+
+def test_the_documented_example_is_clean(example: Careless) -> None:
+    assert (
+        check("--library", str(example()), cases="page-16-len-16-3x64,page-16-over-3x64,pad-both-8-3x64") == 0
+    )
+
+
+def test_the_documented_mistake_is_shown_with_file_and_line(
+    example: Careless, capsys: pytest.CaptureFixture[str]
+) -> None:
+    library = example(("token < length", "token <= length"))
+    assert check("--library", str(library), cases="page-16-len-16-3x64") == 1
+    source = library.with_suffix(".cc").read_text().splitlines()
+    line = next(n for n, text in enumerate(source, 1) if "[token / page]" in text)
+    assert f"naive.cc:{line}" in capsys.readouterr().out
+
+
+def test_others_may_refuse_in_their_own_words(example: Careless, capsys: pytest.CaptureFixture[str]) -> None:
+    library = example(("it must be positive", "that can't be"))
+    assert check("--library", str(library), cases=CASE) == 0
+    assert check("--library", str(library), cases="refused-k-scale-nan-3x64") == 1
+    assert "not refused: ValueError or TypeError" in capsys.readouterr().out
 
 
 def test_a_suppression_with_reason_and_expiry_applies_until_then(tmp_path: Path, careless: Careless) -> None:

@@ -115,6 +115,21 @@ def test_an_overflow_is_placed_at_the_first_frame_of_ours() -> None:
     assert "READ of size 16" in found.text
 
 
+def test_frames_of_the_compilers_headers_are_not_the_place() -> None:
+    inner = "    #0 0x7efda852e1dd in std::fill_n(long) /usr/include/c++/12/bits/stl_algobase.h:1124\n"
+    (found,) = asan.parse(
+        OVERFLOW.replace("    #0 0x7efda94b89cf in __int", f"{inner}    #0 0x7efda94b89cf in __int", 1)
+    )
+    assert found.place == "kernels/src/host/split_vector.cc:51"
+    (alone,) = asan.parse(f"==7==ERROR: AddressSanitizer: SEGV on unknown address 0x1 (pc 0x1)\n{inner}")
+    assert alone.place == "/usr/include/c++/12/bits/stl_algobase.h:1124"
+
+
+def test_without_frames_the_report_s_head_names_the_place() -> None:
+    (found,) = asan.parse(MISALIGNED.splitlines()[0] + "\n")
+    assert found.place == "/x/kernels/a.cc:9" and "misaligned address" in found.text
+
+
 def test_both_runtimes_in_one_output() -> None:
     found = asan.parse(MISALIGNED + OVERFLOW)
     assert [one.kind for one in found] == ["undefined-behavior", "heap-buffer-overflow"]
