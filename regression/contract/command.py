@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import faulthandler
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -28,8 +27,6 @@ KIND = "contract"
 
 def run(options: argparse.Namespace, chosen: Target, console: Console) -> Judgement:
     """Check the chosen cases, keep a record, say what came out."""
-    # A crash ends the process without a record, which is unknown to a verdict; at least its place is said.
-    faulthandler.enable()
     names = _select(options.cases)
     start = Start.now()
     console.print(f"{chosen.label}: {len(names)} cases", markup=False, soft_wrap=True)
