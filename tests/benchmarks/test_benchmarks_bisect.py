@@ -15,7 +15,7 @@ from benchmarks.bisect import command, step
 from benchmarks.bisect.command import Answer, Question, comparisons
 
 SIMULATED = Path(__file__).parent / "support" / "simulated_abba.py"
-PLANTED = 0.03
+PLANTED = 0.1
 
 
 class History:
@@ -35,7 +35,7 @@ class History:
         return done.stdout.strip()
 
     def add(self, **facts: Any) -> str:
-        (self.folder / "time.json").write_text(json.dumps({"slowdown": 0.0, **facts}))
+        (self.folder / "time.json").write_text(json.dumps({"slowdown": 0.0, "neighbours": 0.1, **facts}))
         (self.folder / "number").write_text(str(len(self.commits)))
         self.git("add", ".")
         self.git("commit", "--quiet", "--message", f"change {len(self.commits)}")
@@ -124,7 +124,10 @@ def test_a_failing_machinery_stops_the_search(tmp_path: Path, monkeypatch: pytes
 
 
 def test_without_a_slowdown_there_is_nothing_to_find(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answer = search(planted(tmp_path / "repo", 4, 9), monkeypatch)
+    history = History(tmp_path / "repo")
+    for _ in range(3):
+        history.add(neighbours=0.0)
+    answer = search(history, monkeypatch)
     assert (answer.verdict.word, answer.verdict.code) == ("admitted", "no-slower")
     assert len(answer.steps) == 1, "only the ends are compared"
 
