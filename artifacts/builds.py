@@ -148,6 +148,8 @@ def _one(
         return Failure(backend=backend, arch=arch, text=str(error), log=error.log)
     except ManifestError as error:
         progress(f"{backend} {arch}: refused")
-        return Failure(backend=backend, arch=arch, text=str(error))
+        digest = product.plan(source, backend=backend, arch=arch, variant=variant).digest
+        text = f"{error}{sides.remedy(store() / digest)}"
+        return Failure(backend=backend, arch=arch, text=text, code="artifact-refused")
     progress(f"{backend} {arch}: {artifact.directory} ({time.monotonic() - started:.1f} s)")
     return sides.of_artifact(artifact)

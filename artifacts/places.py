@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from grouped_attention.build import default_store
@@ -16,6 +15,5 @@ def root() -> Path:
 
 
 def store() -> Path:
-    """artifacts/ below $KERNELGATE_HOME when that is set, else the product's own default store."""
-    home = os.environ.get("KERNELGATE_HOME")
-    return Path(home).absolute() / "artifacts" if home else default_store()
+    """The product's own: $GROUPED_ATTENTION_STORE, else artifacts/ in $KERNELGATE_HOME or .kernelgate."""
+    return default_store()

@@ -11,6 +11,7 @@ from typing import Any
 
 from artifacts import claims, dirty, foreign
 from artifacts.errors import ArtifactsError
+from artifacts.places import store
 from grouped_attention.identity import binding_digest
 from grouped_attention.manifest import Artifact, ManifestError, open_artifact, sha256_file, verify_library
 
@@ -39,6 +40,7 @@ class Failure:
     backend: str
     arch: str
     text: str
+    code: str = "build-failed"
     log: Path | None = None
 
 
@@ -83,8 +85,14 @@ def from_path(path: Path) -> Side:
             return _read_set(path)
         artifact = open_artifact(path)
     except ManifestError as error:
-        raise ArtifactsError("artifact-refused", str(error)) from error
+        raise ArtifactsError("artifact-refused", f"{error}{remedy(path)}") from error
     return _from_artifact(path, artifact)
+
+
+def remedy(path: Path) -> str:
+    """The command that deletes a damaged folder of the store, for the end of a message; nothing elsewhere."""
+    folder = (path.parent if path.suffix == ".so" else path).absolute()
+    return f" (python -m artifacts clean {folder.name[:12]})" if folder.parent == store() else ""
 
 
 def to_json(side: Side) -> dict[str, Any]:
@@ -102,6 +110,7 @@ def to_json(side: Side) -> dict[str, Any]:
             {
                 "backend": f.backend,
                 "arch": f.arch,
+                "code": f.code,
                 "text": f.text,
                 "log": None if f.log is None else str(f.log),
             }

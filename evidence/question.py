@@ -93,4 +93,6 @@ def _subject(item: Mapping[str, Any], where: str) -> Subject:
 def _failure(item: Mapping[str, Any]) -> Reason:
     first = (str(item["text"]).splitlines() or ["no message"])[0]
     log = f" (log: {item['log']})" if item["log"] else ""
-    return Reason(code="build-failed", text=f"{item['backend']} {item['arch']}: {first}{log}")
+    return Reason(
+        code=item.get("code", "build-failed"), text=f"{item['backend']} {item['arch']}: {first}{log}"
+    )

@@ -77,7 +77,7 @@ _BASE: Mapping[str, tuple[str, str]] = {
     "no-kernels": ("That revision has no kernels/ to build.", "Pass --base to name one that has."),
     "artifact-refused": (
         "An artifact folder doesn't match its manifest.",
-        "python -m artifacts clean DIGEST for one of the store, else delete it; then build or export it again.",
+        "In the store python -m artifacts clean DIGEST, elsewhere delete it; build or export it again.",
     ),
     "library-refused": (
         "A library can't be loaded, or doesn't say what it is.",

@@ -119,7 +119,7 @@ def _only(side: Side, *, backend: str | None, arch: str | None) -> Target:
     if side.missing is not None:
         raise TargetError(side.missing[1], side.missing[0])
     if side.failures:
-        raise TargetError(side.failures[0].text, "build-failed")
+        raise TargetError(side.failures[0].text, side.failures[0].code)
     fitting = [b for b in side.binaries if backend in (None, b.backend) and arch in (None, b.arch)]
     if len(fitting) != 1:
         there = ", ".join(f"{b.backend} {b.arch}" for b in side.binaries) or "nothing"

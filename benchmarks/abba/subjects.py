@@ -73,7 +73,7 @@ def load(side: Side, *, backend: str, arch: str) -> Contender:
     if side.missing is not None:
         raise ArtifactsError(*side.missing)
     if side.failures:
-        raise ArtifactsError("build-failed", side.failures[0].text)
+        raise ArtifactsError(side.failures[0].code, side.failures[0].text)
     binary = _fitting(side, backend, arch)
     try:
         extension = artifacts.load_extension(binary)

@@ -16,10 +16,12 @@ TAIL_LINES = 30
 
 
 def default_store() -> Path:
-    """$GROUPED_ATTENTION_STORE, else .kernelgate/artifacts of this file's checkout, else the user's cache."""
-    named = os.environ.get("GROUPED_ATTENTION_STORE")
+    """$GROUPED_ATTENTION_STORE, else artifacts/ in $KERNELGATE_HOME or .kernelgate, else a cache."""
+    named, home = (os.environ.get(name) for name in ("GROUPED_ATTENTION_STORE", "KERNELGATE_HOME"))
     if named:
-        return Path(named)
+        return Path(named).absolute()
+    if home:
+        return Path(home).absolute() / "artifacts"
     root = Path(__file__).resolve().parents[2]
     if (root / "kernels" / "CMakeLists.txt").is_file():
         return root / ".kernelgate" / "artifacts"

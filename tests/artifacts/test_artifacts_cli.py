@@ -92,6 +92,29 @@ def test_failed_build_is_part_of_the_side(repository: Path) -> None:
     assert side.failures[0].log.exists()
 
 
+@pytest.mark.usefixtures("in_repository")
+def test_a_changed_artifact_of_the_store_is_refused_with_its_remedy(tmp_path: Path) -> None:
+    arguments = ["build", "--backend", "host", "--arch", "sm_70", "--json", str(tmp_path / "side.json")]
+    assert cli.main(arguments) == 0
+    (directory,) = (Path(item["directory"]) for item in read(tmp_path / "side.json")["artifacts"])
+    library = next(directory.glob("*.so"))
+    library.chmod(0o644)
+    library.write_bytes(b"changed")
+    remedy = f"python -m artifacts clean {directory.name[:12]}"
+    with pytest.raises(ArtifactsError, match=remedy) as caught:
+        sides.from_path(directory)
+    assert caught.value.code == "artifact-refused"
+    assert cli.main(arguments) == 5
+    (failure,) = read(tmp_path / "side.json")["failed"]
+    assert failure["code"] == "artifact-refused"
+    assert library.name in failure["text"] and remedy in failure["text"]
+    assert cli.main(remedy.split()[3:]) == 0 == cli.main(arguments)
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
 def test_set_travels_as_a_folder(repository: Path, tmp_path: Path) -> None:
     side = builds.candidate(targets=Targets(architectures=("sm_70",)), root=repository, progress=quiet)
     sides.copy_set(side, tmp_path / "set")

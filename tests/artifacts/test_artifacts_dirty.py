@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from artifacts import dirty
+from artifacts.dirty import of_instrument
 
 Git = Callable[..., str]
 
@@ -84,7 +85,7 @@ def test_links_are_compared_by_where_they_lead(repository: Path, git: Git) -> No
 
 def test_of_the_instrument_the_kernels_are_no_part(repository: Path, tmp_path: Path) -> None:
     (repository / "kernels" / "src" / "host.cc").write_text("")
-    assert dirty.of_instrument(repository) == ()
+    assert of_instrument(repository) == ()
     (repository / "note.txt").write_text("other\n")
-    assert dirty.of_instrument(repository) == ("note.txt",)
-    assert dirty.of_instrument(tmp_path / "no repository") == ()
+    assert of_instrument(repository) == ("note.txt",)
+    assert of_instrument(tmp_path / "no repository") == ()
