@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch._C._functorch import is_functorch_wrapped_tensor as is_wrapped
 
 from grouped_attention.workspace import Pool, Workspace, indexed, key_of, refuse_capture, stream_handle
 
@@ -150,7 +151,18 @@ def _tensor(name: str, value: object) -> torch.Tensor:
         raise TypeError(f"{name} must be a torch.Tensor, got {type(value).__name__}")
     if value.device.type not in ("cpu", "cuda"):
         raise ValueError(f"{name} is on {value.device}: move it to cpu or cuda")
+    if not _is_plain(value):
+        raise ValueError(
+            f"{name} is lazy, sparse, fake or wrapped: its memory doesn't hold its values; pass a dense copy"
+        )
     return value
+
+
+def _is_plain(value: torch.Tensor) -> bool:
+    """False for what is computed only when read, which DLPack would pass on as the memory beneath it."""
+    lazy = value.is_neg() or value.is_conj() or value._is_zerotensor()
+    wrapped = type(value).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__ or is_wrapped(value)
+    return value.layout == torch.strided and not lazy and not wrapped
 
 
 def _codes(cache: torch.Tensor) -> torch.Tensor:

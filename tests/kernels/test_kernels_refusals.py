@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from kernel_cases import Call, codes, lengths, plain
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 import grouped_attention as ga
 
@@ -47,6 +48,18 @@ REFUSED: dict[str, tuple[Change, type[Exception], str]] = {
     "lens bool": (lambda c: {"lens": c.lens > 0}, TypeError, "row_lens must be int32, got bool:"),
     "lens dtype": (lambda c: {"lens": c.lens.long()}, TypeError, "row_lens must be int32"),
     "not a tensor": (lambda c: {"k": c.k.numpy()}, TypeError, "k_cache must be a torch.Tensor, got ndarray"),
+    "q negated when read": (lambda c: {"q": torch._neg_view(c.q)}, ValueError, "q is lazy, sparse"),
+    "q of zeros when read": (
+        lambda c: {"q": torch._efficientzerotensor(c.q.shape, dtype=torch.float16)},
+        ValueError,
+        "q is lazy, sparse",
+    ),
+    "q sparse": (lambda c: {"q": c.q.to_sparse()}, ValueError, "pass a dense copy"),
+    "k fake": (
+        lambda c: {"k": FakeTensorMode().from_tensor(c.k)},
+        ValueError,
+        "k_cache is lazy, sparse, fake",
+    ),
     "1 row": (lambda c: {"q": c.q[:1], "lens": c.lens[:1]}, ValueError, "2 to 8 rows, got 1"),
     "9 rows": (
         lambda _: {"q": torch.zeros(9, HEADS, DIM).half(), "lens": torch.ones(9, dtype=torch.int32)},
@@ -166,6 +179,7 @@ REFUSED: dict[str, tuple[Change, type[Exception], str]] = {
     "other device": (lambda c: {"k": c.k.to("meta")}, ValueError, "k_cache is on meta"),
 }
 BAD_OUT: dict[str, tuple[Callable[[Call], Any], type[Exception], str]] = {
+    "negated when read": (lambda c: torch._neg_view(torch.empty_like(c.q)), ValueError, "out is lazy"),
     "dtype": (lambda c: torch.zeros_like(c.q, dtype=torch.float32), TypeError, "out must be float16"),
     "shape": (lambda c: torch.zeros_like(c.q)[:2], ValueError, "out must have shape of q"),
     "strided": (
