@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -80,8 +81,15 @@ def _accept(options: argparse.Namespace, chosen: Target, console: Console) -> Ju
     complaint = accept.complaint(options, chosen)
     if complaint is not None:
         return judge.usage(complaint)
+    start, before = Start.now(), integrity.manifest_hash()
     plays = _play_all(select("all"), chosen, console, check_partials=True)
-    return accept.decide(plays) or accept.renew(plays, chosen, options.accept)
+    judgement = accept.decide(plays) or accept.renew(plays, chosen, options.accept)
+    results = recording.of_groups([play.result for play in plays])
+    results["accepted"] = {"reason": options.accept, "inputs_before": before}
+    selection = {"groups": "all", "partials": True}
+    made = recording.make("accept", chosen, judgement, results=results, selection=selection, start=start)
+    _say(recording.keep(made, options.json), console)
+    return judgement
 
 
 def _locate(options: argparse.Namespace, chosen: Target, console: Console) -> Judgement:
@@ -137,6 +145,11 @@ def _keep(
         "groups": _selection(options),
         "partials": not options.no_partials and chosen.partials is not None,
     }
-    made = recording.make(chosen, results, judgement, selection=selection, start=start)
-    path = recording.keep(made, options.json)
+    made = recording.make(
+        "replay", chosen, judgement, results=recording.of_groups(results), selection=selection, start=start
+    )
+    _say(recording.keep(made, options.json), console)
+
+
+def _say(path: Path, console: Console) -> None:
     console.print(f"record: {path}", markup=False, soft_wrap=True)

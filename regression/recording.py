@@ -1,4 +1,4 @@
-"""One evidence record per replay."""
+"""One evidence record per run."""
 
 from __future__ import annotations
 
@@ -18,12 +18,10 @@ from regression.judge import Judgement
 from regression.results import GroupResult
 from regression.target import Target
 
-KIND = "replay"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
-    """When a replay began."""
+    """When a run began."""
 
     at: datetime
     tick: float
@@ -34,23 +32,29 @@ class Start:
         return cls(at=datetime.now(UTC), tick=time.perf_counter())
 
 
+def of_groups(results: Sequence[GroupResult]) -> dict[str, Any]:
+    """A replay's results, as a record holds them."""
+    return {"groups": [group.as_json() for group in results]}
+
+
 def make(
+    kind: str,
     target: Target,
-    results: Sequence[GroupResult],
     judgement: Judgement,
     *,
+    results: Mapping[str, Any],
     selection: Mapping[str, Any],
     start: Start,
 ) -> Record:
-    """The record of a replay that has just ended, judged."""
+    """The record of a run that has just ended, judged."""
     return record.make(
-        kind=KIND,
+        kind=kind,
         artifact=target.subject,
         inputs=integrity.manifest_hash(),
         selection=selection,
         outcome=judge.OUTCOMES[judgement.word],
         reasons=[record.Reason(code=reason.code, text=reason.text) for reason in judgement.reasons],
-        results={"target": target.label, "groups": [group.as_json() for group in results]},
+        results={"target": target.label, **results},
         started_at=start.at,
         duration_s=time.perf_counter() - start.tick,
     )

@@ -9,8 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from evidence import record
-from fixtures import cases, integrity
+from fixtures import cases
 from fixtures.errors import FixtureError
 from regression import judge, progress, recording
 from regression.contract import gates, rows
@@ -74,20 +73,9 @@ def _keep(
 ) -> None:
     selection: dict[str, Any] = {"cases": options.cases, "partials": chosen.partials is not None}
     broken = [{"case": r.name, **vars(v)} for r in results for v in r.violations]
-    made = record.make(
-        kind=KIND,
-        artifact=chosen.subject,
-        inputs=integrity.manifest_hash(),
-        selection=selection,
-        outcome=judge.OUTCOMES[judgement.word],
-        reasons=[record.Reason(code=reason.code, text=reason.text) for reason in judgement.reasons],
-        results={
-            "target": chosen.label,
-            "first_violation": broken[0] if broken else None,
-            "cases": [result.as_json() for result in results],
-        },
-        started_at=start.at,
-        duration_s=time.perf_counter() - start.tick,
-    )
-    path = recording.keep(made, options.json)
-    console.print(f"record: {path}", markup=False, soft_wrap=True)
+    results_json = {
+        "first_violation": broken[0] if broken else None,
+        "cases": [result.as_json() for result in results],
+    }
+    made = recording.make(KIND, chosen, judgement, results=results_json, selection=selection, start=start)
+    console.print(f"record: {recording.keep(made, options.json)}", markup=False, soft_wrap=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from evidence import store
 from fixtures import golden, oracle
 from fixtures.golden import Golden
 from fixtures.integrity import Manifest
@@ -53,6 +54,18 @@ def test_first_goldens_are_what_the_kernel_gave(
     note = Manifest.open(place).files["golden/sm_70.safetensors"]["note"]["history"][-1]
     assert note["reason"] == "revision 4 begins"
     assert len(note["provenance"]["code_digest"]) == 64
+
+
+@pytest.mark.usefixtures("place")
+def test_an_acceptance_leaves_a_record(
+    command, artifact: Path, fresh: Mapping[str, Golden], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored_goldens(monkeypatch, {SMALL[0]: worse(fresh[SMALL[0]]), SMALL[1]: fresh[SMALL[1]]})
+    command("replay", "--artifact", artifact, "--accept", "nearer to the truth")
+    (kept,) = store.load().records
+    assert (kept.kind, kept.outcome, kept.reasons[0].code) == ("accept", "pass", "accepted")
+    assert kept.results["accepted"]["reason"] == "nearer to the truth"
+    assert [group["trend"] for group in kept.results["groups"]] == ["same", "improved"]
 
 
 def test_changed_bits_are_counted_in_the_changelog(
