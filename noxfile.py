@@ -49,6 +49,7 @@ def python(session: nox.Session, *groups: str) -> str:
         session.run(sys.executable, "-m", "venv", str(VENV), external=True)
     for group in groups:
         _install(session, interpreter, group)
+    _link()
     return str(interpreter)
 
 
@@ -64,6 +65,12 @@ def _install(session: nox.Session, interpreter: Path, group: str) -> None:
     pip = [str(interpreter), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     session.run(*pip, "--constraint", str(constraints), *wanted, external=True)
     stamp.write_text(digest)
+
+
+def _link() -> None:
+    """Make the packages importable from the checkout, so that the commands that sessions name work as they are."""
+    (site,) = (VENV / "lib").glob("python3*/site-packages")
+    (site / "kernelgate.pth").write_text(f"{ROOT}\n{ROOT / 'kernels'}\n")
 
 
 def module(
@@ -153,6 +160,13 @@ def _artifacts(side: Path) -> dict[tuple[str, str], str]:
         return {}
     found = json.loads(side.read_text())["artifacts"]
     return {(a["backend"], a["arch"]): a["directory"] or a["library"] for a in found}
+
+
+@nox.session(venv_backend="none", default=False)
+def nightly(session: nox.Session) -> None:
+    """Run everything, on each GPU or the host's parts alone: `-- [--base SPEC] [--results FOLDER]`."""
+    interpreter = python(session, "run", "history", "plot")
+    module(session, interpreter, "benchmarks", "nightly", *session.posargs)
 
 
 @nox.session(venv_backend="none", default=False)
@@ -268,12 +282,10 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def dev(session: nox.Session) -> None:
-    """Make `.venv` for development: every tool, and the packages importable from the checkout."""
+    """Make `.venv` for development: every tool, for tests and style too."""
     interpreter = python(session, "run", "test", "lint")
     if NO_VENV:
         session.error("dev makes .venv; run it without --no-venv")
-    (site,) = (VENV / "lib").glob("python3*/site-packages")
-    (site / "kernelgate.pth").write_text(f"{ROOT}\n{ROOT / 'kernels'}\n")
     session.log(f"ready: {interpreter}")
 
 

@@ -1,4 +1,4 @@
-"""Command line: `python -m benchmarks static | latency | peers | abba | calibrate | history | dashboard | bisect`."""
+"""Command line: `python -m benchmarks VERB`; `--help` lists the verbs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from benchmarks.calibrate import options as calibrate_options
 from benchmarks.history import command as history
 from benchmarks.history import dashboard
 from benchmarks.latency import command as latency
+from benchmarks.nightly import command as nightly
 from benchmarks.peers import command as peers
 from benchmarks.static import command as static
 
@@ -26,6 +27,7 @@ VERBS = {
     "history": history.run,
     "dashboard": dashboard.run,
     "bisect": bisect.run,
+    "nightly": nightly.run,
 }
 
 
@@ -49,6 +51,8 @@ def parser() -> argparse.ArgumentParser:
     dashboard.add_options(verbs.add_parser("dashboard", help=text, description=text))
     text = "the first commit that is slower than a good one"
     bisect.add_options(verbs.add_parser("bisect", help=text, description=text))
+    text = "everything, on each GPU or the host alone: one process a step, one verdict"
+    nightly.add_options(verbs.add_parser("nightly", help=text, description=text))
     return top
 
 
