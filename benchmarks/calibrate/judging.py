@@ -50,10 +50,14 @@ def too_slow(summaries: Sequence[Summary], limits: Limits) -> list[str]:
     if limits.most_median_s is None:
         return []
     return [
-        f"{one.kind} at {one.context or 'all'} takes {one.median_s:.1f} s in the median"
+        f"{one.kind} {_where(one)} takes {one.median_s:.1f} s in the median"
         for one in summaries
         if one.judged and one.median_s > limits.most_median_s
     ]
+
+
+def _where(one: Summary) -> str:
+    return "over all contexts" if one.context is None else f"at {one.context}"
 
 
 def name(one: Summary) -> str:
