@@ -68,7 +68,7 @@ def _install(session: nox.Session, interpreter: Path, group: str) -> None:
 
 
 def _link() -> None:
-    """Make the packages importable from the checkout, so that the commands that sessions name work as they are."""
+    """Make the packages importable, so that the commands that sessions name work as they are."""
     (site,) = (VENV / "lib").glob("python3*/site-packages")
     (site / "kernelgate.pth").write_text(f"{ROOT}\n{ROOT / 'kernels'}\n")
 

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from evidence import instrument, pack, places, policy, question, reasons, report, store, verdict
+from evidence import detail, instrument, pack, places, policy, question, reasons, report, store, verdict
 from evidence.question import Question
 from evidence.record import Reason, Record, dumps
 from evidence.store import Loaded
@@ -102,6 +102,8 @@ def _verdict(options: argparse.Namespace) -> int:
     if decided.word != verdict.ADMITTED:
         for reason in decided.reasons:
             print(f"{reason.code}: {reason.text}")
+    for line in detail.of_failures(decided, asked.candidate, loaded.records):
+        print(line)
     print(decided.line(), flush=True)
     return decided.exit_code
 

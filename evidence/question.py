@@ -19,7 +19,7 @@ _LOCATION = ("library", "directory")
 class Side:
     """One side's binaries. `missing` says why there is none, `failed` why a (backend, arch) is not built.
 
-    `binding` is the digest of the Python layer that belongs to it.
+    `binding` is the digest of the Python layer that belongs to it, `places` says where its binaries lie here.
     """
 
     subjects: tuple[Subject, ...] = ()
@@ -28,6 +28,7 @@ class Side:
     binding: str | None = None
     missing: Reason | None = None
     failed: Mapping[tuple[str, str], Reason] = field(default_factory=dict)
+    places: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     def find(self, backend: str, arch: str) -> Subject | None:
         """The binary of one backend and architecture."""
@@ -82,12 +83,17 @@ def _side(value: Mapping[str, Any], where: str) -> Side:
         dirty=dirty,
         binding=binding,
         missing=None if missing is None else Reason(code=missing["code"], text=missing["text"]),
+        places={(item["backend"], item["arch"]): _place(item) for item in value["artifacts"]},
         failed={(item["backend"], item["arch"]): _failure(item) for item in value["failed"]},
     )
 
 
 def _subject(item: Mapping[str, Any], where: str) -> Subject:
     return record.parse_subject({k: v for k, v in item.items() if k not in _LOCATION}, where)
+
+
+def _place(item: Mapping[str, Any]) -> str:
+    return str(item.get("directory") or item.get("library"))
 
 
 def _failure(item: Mapping[str, Any]) -> Reason:

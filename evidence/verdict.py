@@ -161,7 +161,10 @@ def _dirty(question: Question, found: Sequence[Finding]) -> Reason:
 
 
 def _notes(found: Sequence[Finding]) -> tuple[str, ...]:
-    stale = [f"{f.requirement.name}: not counted: {', '.join(f.stale)}" for f in found if f.stale]
+    # Where some record counts, the others are of no interest.
+    stale = [
+        f"{f.requirement.name}: not counted: {', '.join(f.stale)}" for f in found if f.stale and not f.records
+    ]
     differing = [
         f"{f.requirement.name} fails ({f.reason.code}): expected only where bits are changed on purpose"
         for f in found

@@ -145,7 +145,9 @@ def test_unreadable_side_is_the_machinerys_failure(
 
 
 def test_sides_are_read_back(unchanged: Question) -> None:
-    assert question.parse_side(side_json(unchanged.candidate), "here") == unchanged.candidate
+    read = question.parse_side(side_json(unchanged.candidate), "here")
+    assert replace(read, places={}) == unchanged.candidate
+    assert read.places[("host", "sm_70")] == "/x"
     missing = Side(missing=Reason(code="no-git", text="x"))
     assert question.parse_side(side_json(missing), "here") == missing
     failed = {
