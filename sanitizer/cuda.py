@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from artifacts.places import PRODUCT, root
 from evidence.record import Reason
 from sanitizer import controls, marks, progress, xml_report
 from sanitizer.batch import Attempt, Launch
@@ -25,6 +26,7 @@ EXTRA = {
     "memcheck": ("--padding", "64", "--track-stream-ordered-races", "all"),
     "racecheck": ("--racecheck-report", "analysis"),
 }
+SOURCES = ("src", "include", "src/cuda")
 UNTOUCHED = {"initcheck": ("--untouched",)}
 # Memory out of a pool is never out of bounds for the tool: neither torch's, nor one that it is told to take.
 CACHING_OFF = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
@@ -89,10 +91,19 @@ def collect(ended: Ended, name: str, folder: Path) -> Signs:
 def attempt(names: tuple[str, ...], signs: Signs, tool: str) -> Attempt:
     """Findings with the case that each belongs to, and where the signs disagree."""
     found = signs.report.findings if signs.report else ()
-    findings = merged(one.of(_case(one, signs.marks, tool)) for one in found)
+    findings = merged(replace(one, case=_case(one, signs.marks, tool), file=_file(one.file)) for one in found)
     return Attempt(
         names=names, marks=signs.marks, findings=findings, problems=problems(signs), signs=_told(signs)
     )
+
+
+def _file(name: str) -> str:
+    """A source of the product by its path in the repository: line tables name it as #include does."""
+    if name and not Path(name).is_file():
+        for folder in SOURCES:
+            if (root() / PRODUCT / folder / name.lstrip("/")).is_file():
+                return f"{PRODUCT}/{folder}/{name.lstrip('/')}"
+    return name
 
 
 def problems(signs: Signs) -> tuple[Reason, ...]:

@@ -121,6 +121,22 @@ planted()
     assert [reason.code for reason in found.reasons] == ["memory-error"]
 
 
+def test_our_own_sources_are_named_by_their_path_here(fake: MakeLaunch, tmp_path: Path) -> None:
+    body = (
+        PLANTED
+        + """
+if "b" in names:
+    mark("begin", case="b")
+    xml.write_text(sample("mem_oob.xml").replace("<path>s.cu<", "<path>/cuda/table.cuh<"))
+    log.write_text("========= ERROR SUMMARY: 2 errors")
+    sys.exit(99)
+planted()
+"""
+    )
+    found = verdict(fake(body), tmp_path / "runs")
+    assert [f.place for f in found.findings] == ["kernels/src/cuda/table.cuh:4"]
+
+
 EVERY = """
 if not names[0].startswith("control:"):
     mark("begin", case=names[0])
