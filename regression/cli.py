@@ -1,4 +1,4 @@
-"""Command line: `python -m regression replay | contract`."""
+"""Command line: `python -m regression replay | contract | faults`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from regression import command, judge, recording
+from regression.faults import command as faults
 from regression.judge import Judgement
 from regression.target import ARCHITECTURES
 
@@ -30,6 +31,8 @@ def parser() -> argparse.ArgumentParser:
         "--against", type=Path, metavar="PATH", help="with --locate: a library or artifact to trust"
     )
     _contract(verbs)
+    text = "plant faults in copies of the kernel: each must be caught, and the kernel itself pass"
+    faults.add_options(verbs.add_parser("faults", help=text, description=text))
     return top
 
 
@@ -88,7 +91,7 @@ def _run(options: argparse.Namespace) -> Judgement:
     if options.verb == "replay" and options.against is not None and options.locate is None:
         return judge.usage("--against belongs to --locate")
     try:
-        return command.run(options)
+        return faults.run(options) if options.verb == "faults" else command.run(options)
     except (Exception, SystemExit) as failure:
         traceback.print_exc()
         return judge.error("machinery", f"{type(failure).__name__}: {failure}")

@@ -1,0 +1,190 @@
+"""Where faulty and sound kernels come from: built here, or unpacked from a folder that travelled."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from evidence import places
+from fixtures import faults
+from fixtures.faults import Fault, FaultError
+from regression.faults.gates import Built
+from regression.faults.tree import Tree
+from regression.faults.trials import Trial
+
+INDEX, ARCHIVE = "faults.json", "kernels.tar.xz"
+TIME_BASE = "spin-nothing"
+PYTHON = "grouped_attention/"
+
+
+class Kernels(Protocol):
+    """Gives the kernel of a trial, and the sound one that it was planted in."""
+
+    def faulty(self, trial: Trial) -> Built:
+        """With the fault."""
+        ...
+
+    def sound(self, trial: Trial) -> Built:
+        """Without it."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workshop:
+    """Builds them in `work` into `store`."""
+
+    source: Path
+    work: Path
+    store: Path
+    _trees: dict[tuple[str, str, str], Tree] = field(default_factory=dict)
+
+    def faulty(self, trial: Trial) -> Built:
+        """Build the fault; FaultError when it doesn't fit, BuildError when it doesn't compile."""
+        fault, folder = trial.fault, self.work / f"{trial.fault.name}-{trial.backend}-{trial.arch}"
+        tree = self._tree(trial)
+        artifact = tree.faulty(fault)
+        package = tree.package(folder / "python") if _is_python(fault) else None
+        twin = self._tree(trial, "address").faulty(fault) if trial.twin else None
+        if fault.keeps_manifest:
+            artifact = _swapped(tree.sound(), artifact, folder / "swapped")
+        base = tree.faulty(faults.find(TIME_BASE)) if _is_timed(trial) else None
+        return Built(artifact=artifact, twin=_library(twin), package=package, base=base)
+
+    def sound(self, trial: Trial) -> Built:
+        """The kernel as it is; for a timed trial, what the spins are compared with."""
+        if _is_timed(trial):
+            base = self._tree(trial).faulty(faults.find(TIME_BASE))
+            return Built(artifact=base, base=base)
+        twin = self._tree(trial, "address").sound() if trial.twin else None
+        return Built(artifact=self._tree(trial).sound(), twin=_library(twin))
+
+    def _tree(self, trial: Trial, variant: str = "release") -> Tree:
+        key = (trial.backend, trial.arch, variant)
+        if key not in self._trees:
+            work = self.work / "-".join(key)
+            self._trees[key] = Tree(
+                self.source, work, self.store, backend=key[0], arch=key[1], variant=variant
+            )
+        return self._trees[key]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Travelled:
+    """Unpacks what `pack` packed; the patches of this checkout must be those that were built."""
+
+    folder: Path
+    index: dict[str, Any]
+
+    def faulty(self, trial: Trial) -> Built:
+        """What was built of the fault; FaultError when it wasn't, or from another patch."""
+        entry = self.index["faulty"].get(trial.fault.name)
+        if entry is None or entry["patch"] != digest(trial.fault):
+            raise FaultError(
+                f"{trial.fault.name}: not built there, or from another patch: build the folder again"
+            )
+        return self._built(entry["built"])
+
+    def sound(self, trial: Trial) -> Built:
+        """What was built without it."""
+        return self._built(self.index["sound"]["time" if _is_timed(trial) else "kernel"])
+
+    def _built(self, paths: dict[str, str]) -> Built:
+        return Built(**{name: self.folder / path for name, path in paths.items()})
+
+
+def pack(trials: Sequence[Trial], workshop: Workshop, out: Path, progress: Any = print) -> Path:
+    """Build all trials' kernels and pack them, for a machine without a compiler, into the folder `out`."""
+    faulty = {}
+    for trial in trials:
+        progress(f"building {trial.fault.name}")
+        faulty[trial] = workshop.faulty(trial)
+    timed = [trial for trial in trials if _is_timed(trial)]
+    kinds = {"kernel": next(t for t in trials if not _is_timed(t)), **({"time": timed[0]} if timed else {})}
+    control = _controls(workshop.work / "control", trials[0])
+    cargo = _Cargo(control=control)
+    index = {
+        "backend": trials[0].backend,
+        "arch": trials[0].arch,
+        "sound": {name: cargo.add(workshop.sound(trial)) for name, trial in kinds.items()},
+        "faulty": {
+            trial.fault.name: {"patch": digest(trial.fault), "built": cargo.add(built)}
+            for trial, built in faulty.items()
+        },
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    (out / INDEX).write_text(json.dumps(index, indent=1, sort_keys=True) + "\n")
+    with tarfile.open(out / ARCHIVE, "w:xz", preset=6) as archive:
+        for path, name in cargo.names.items():
+            archive.add(path, name)
+    return out
+
+
+def unpack(folder: Path, work: Path) -> Travelled:
+    """The kernels of a folder that `pack` wrote; FaultError when it can't be read."""
+    try:
+        index = json.loads((folder / INDEX).read_text())
+        with tarfile.open(folder / ARCHIVE) as archive:
+            archive.extractall(work, filter="data")
+    except (OSError, ValueError, tarfile.TarError) as error:
+        raise FaultError(f"{folder} holds no built faults: {error}") from error
+    return Travelled(folder=work, index=index)
+
+
+def digest(fault: Fault) -> str:
+    """SHA-256 of the patch without its header, which is about the gates."""
+    return hashlib.sha256(fault.patch.read_bytes().partition(b"\n\n")[2]).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Cargo:
+    """Files and folders on their way, each under a name of its own."""
+
+    control: Path
+    names: dict[Path, str] = field(default_factory=dict)
+
+    def add(self, built: Built) -> dict[str, str]:
+        """The names of a kernel's files in the archive."""
+        paths = {**vars(built), "control": self.control}
+        return {word: self._name(path) for word, path in paths.items() if path is not None}
+
+    def _name(self, path: Path) -> str:
+        return self.names.setdefault(path, f"{len(self.names):03}-{path.name[:40]}")
+
+
+def _controls(folder: Path, trial: Trial) -> Path:
+    """The sanitizer's planted kernels."""
+    command = [sys.executable, "-m", "sanitizer.controls", "--arch", trial.arch, "--out", str(folder)]
+    done = subprocess.run(
+        command, cwd=places.root(), capture_output=True, text=True, timeout=300, check=False
+    )
+    if done.returncode != 0:
+        raise FaultError(f"the sanitizer's planted kernels can't be built: {done.stderr[-400:]}")
+    return Path(done.stdout.splitlines()[-1])
+
+
+def _is_python(fault: Fault) -> bool:
+    return any(path.startswith(PYTHON) for path in faults.touched(fault))
+
+
+def _is_timed(trial: Trial) -> bool:
+    return any(gate.name == "time" for gate in (*trial.gates, *trial.elsewhere))
+
+
+def _swapped(sound: Path, faulty: Path, folder: Path) -> Path:
+    """The faulty library in a copy of the sound one's folder, whose manifest stays."""
+    shutil.copytree(sound, folder, copy_function=shutil.copyfile)
+    (library,) = faulty.glob("*.so")
+    shutil.copyfile(library, folder / library.name)
+    return folder
+
+
+def _library(folder: Path | None) -> Path | None:
+    return None if folder is None else next(folder.glob("*.so"))
