@@ -218,6 +218,12 @@ def leakcheck(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none", default=False)
+def faults(session: nox.Session) -> None:
+    """Plant faults in copies of the kernel and see each caught: `-- [--only NAMES] [--built FOLDER]`."""
+    module(session, python(session, "run"), "regression", "faults", *session.posargs)
+
+
+@nox.session(venv_backend="none", default=False)
 def abba(session: nox.Session) -> None:
     """Time candidate against base: `-- --base … [--contexts …] [--budget 10s] [--plot PATH]`."""
     module(session, python(session, "run", "plot"), "benchmarks", "abba", *session.posargs)
