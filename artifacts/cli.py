@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -43,12 +45,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else EXIT_USAGE
     try:
-        return int(VERBS[options.verb](options))
+        code = int(VERBS[options.verb](options))
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # whoever reads has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OK
     except ArtifactsError as error:
         print(f"{error.code}: {error.text}", file=sys.stderr)
         return EXIT_USAGE if error.code == "usage" else EXIT_UNKNOWN
     except OSError as error:
         print(f"machinery: {error}", file=sys.stderr)
+        return EXIT_ERROR
+    except Exception:  # a bug of ours must not look like a rejection (exit code 1)
+        traceback.print_exc()
         return EXIT_ERROR
 
 

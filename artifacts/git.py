@@ -9,13 +9,16 @@ from pathlib import Path
 from artifacts.errors import ArtifactsError
 
 TIMEOUT_S = 60
+REMEDY = (
+    "work in a clone with git installed, or pass --base FOLDER; what is measured without is never admitted"
+)
 
 
 def run(root: Path, *arguments: str) -> bytes:
     """Output of one git command; ArtifactsError "no-git" without git or repository, else "git-failed"."""
     obstacle = _obstacle(root)
     if obstacle is not None:
-        raise ArtifactsError("no-git", f"{obstacle}: pass --source and --base as folders")
+        raise ArtifactsError("no-git", f"{obstacle}: {REMEDY}")
     done = _call(root, *arguments)
     if done.returncode != 0:
         raise ArtifactsError("git-failed", f"git {arguments[0]} failed: {_last_line(done.stderr)}")

@@ -52,10 +52,14 @@ def _explicit(spec: str, root: Path) -> Base:
         return Base(how=f"given path {spec}", path=path)
     found = git.commit(root, spec) if git.is_repository(root) else None
     if found is None:
-        raise ArtifactsError(
-            "bad-base", f"--base {spec}: neither a revision, nor an artifact folder or library"
-        )
+        raise ArtifactsError("bad-base", f"--base {spec}: {_obstacle(path)}, and no revision is called so")
     return Base(how=f"given revision {spec}", revision=found)
+
+
+def _obstacle(path: Path) -> str:
+    if not path.exists():
+        return "no such file or folder"
+    return f"a folder without {', '.join(FOLDER_MARKS[:-1])} or {FOLDER_MARKS[-1]}"
 
 
 def _default(root: Path, candidate: str, dirty: bool) -> Base:

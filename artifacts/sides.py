@@ -13,7 +13,14 @@ from artifacts import claims, dirty, foreign
 from artifacts.errors import ArtifactsError
 from artifacts.places import store
 from grouped_attention.identity import binding_digest
-from grouped_attention.manifest import Artifact, ManifestError, open_artifact, sha256_file, verify_library
+from grouped_attention.manifest import (
+    NAME,
+    Artifact,
+    ManifestError,
+    open_artifact,
+    sha256_file,
+    verify_library,
+)
 
 SCHEMA = 1
 SET_NAME = "built.json"
@@ -78,6 +85,9 @@ def of_artifact(artifact: Artifact) -> Binary:
 
 def from_path(path: Path) -> Side:
     """A side from an artifact folder, a folder of several (built.json), or a library; else ArtifactsError."""
+    if not any(place.is_file() for place in (path, path / SET_NAME, path / NAME)):
+        what = f"holds no {SET_NAME} or {NAME}" if path.is_dir() else "no such folder or library"
+        raise ArtifactsError("no-artifact", f"{path}: {what}; python -m artifacts build --out DIR makes one")
     try:
         if path.is_file():
             return _from_library(path)

@@ -6,14 +6,17 @@ import argparse
 import json
 import os
 import sys
+import time
+import traceback
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from evidence import detail, instrument, pack, places, policy, question, reasons, report, store, verdict
+from evidence.pack import PackError
 from evidence.question import Question
-from evidence.record import Reason, Record, dumps
+from evidence.record import Reason, Record, RecordError, dumps
 from evidence.store import Loaded
 from evidence.verdict import EXIT_CODES, Verdict
 
@@ -56,12 +59,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else EXIT_USAGE
     try:
-        return int(VERBS[options.verb](options))
-    except (OSError, ValueError) as error:  # RecordError and PackError are ValueErrors
-        print(f"machinery: {error}", file=sys.stderr)
-        if options.verb == "verdict":
-            print(f"verdict: unknown (machinery: {str(error).splitlines()[0]})")
-        return EXIT_ERROR
+        code = int(VERBS[options.verb](options))
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # whoever reads has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OK
+    except (OSError, RecordError, PackError) as error:
+        return _failed(options, str(error))
+    except Exception as error:
+        return _failed(options, f"{type(error).__name__}: {error}; traceback in {_kept_traceback()}")
+
+
+def _failed(options: argparse.Namespace, text: str) -> int:
+    print(f"machinery: {text}", file=sys.stderr)
+    if options.verb == "verdict":
+        print(f"verdict: unknown (machinery: {' '.join(text.split())})")
+    return EXIT_ERROR
+
+
+def _kept_traceback() -> Path:
+    """Write the traceback of what was unforeseen, a bug of ours, to a log."""
+    log = places.home() / "logs" / f"evidence-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text(traceback.format_exc())
+    return log
 
 
 def _verb(verbs: Any, name: str, text: str) -> argparse.ArgumentParser:

@@ -101,7 +101,9 @@ def test_explicit_revision(repository: Path, git: Git) -> None:
 
 @pytest.mark.parametrize("spec", ["no-such-thing", "--all", "-x", "", "main^9"])
 def test_bad_base_is_named(repository: Path, spec: str) -> None:
-    assert code(resolve(spec, root=repository)) == "bad-base"
+    found = resolve(spec, root=repository)
+    assert code(found) == "bad-base"
+    assert "no such file or folder" in found.text or "a folder without manifest.json" in found.text
 
 
 def test_explicit_folder_and_library_need_no_git(tmp_path: Path) -> None:

@@ -92,6 +92,21 @@ def test_failed_build_is_part_of_the_side(repository: Path) -> None:
     assert side.failures[0].log.exists()
 
 
+def test_a_path_without_an_artifact_says_what_is_missing(tmp_path: Path) -> None:
+    for path, what in ((tmp_path / "no", "no such folder"), (tmp_path, "holds no built.json")):
+        with pytest.raises(ArtifactsError, match=rf"{what}.*build --out") as caught:
+            sides.from_path(path)
+        assert caught.value.code == "no-artifact"
+
+
+def test_a_bug_of_ours_is_no_rejection(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(shelf, "entries", lambda: 1 / 0)
+    assert cli.main(["list"]) == 5
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
 @pytest.mark.usefixtures("in_repository")
 def test_a_changed_artifact_of_the_store_is_refused_with_its_remedy(tmp_path: Path) -> None:
     arguments = ["build", "--backend", "host", "--arch", "sm_70", "--json", str(tmp_path / "side.json")]

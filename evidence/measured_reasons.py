@@ -1,0 +1,194 @@
+"""Reason codes of the measurements: what each means, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+REPLAY: Mapping[str, tuple[str, str]] = {
+    "same-bits": ("Every output equals its golden, bit for bit.", "Nothing to do."),
+    "bits-differ": (
+        "Output bits differ from the golden.",
+        "regression replay --locate GROUP; if it is meant, --accept REASON.",
+    ),
+    "partials-differ": (
+        "The state before the combine differs from the golden.",
+        "regression replay --locate GROUP.",
+    ),
+    "unwritten-output": ("The kernel left output elements unwritten.", "Check the launch and the row mask."),
+    "stray-write": ("The kernel wrote beside its output.", "Check the output's indexing."),
+    "inputs-modified": ("The kernel changed its inputs.", "Check what it stores to."),
+    "not-finite": ("NaN or infinity where the truth is finite.", "regression replay --locate GROUP."),
+    "over-budget": (
+        "The error against FP64 is over 1.02 times the rounding floor + 2e-6.",
+        "The arithmetic lost precision.",
+    ),
+    "partials-missing": (
+        "Partials of some groups can't be stored.",
+        "Replay a kernel that has the debug operation.",
+    ),
+    "nothing-to-accept": ("The goldens are these bits already.", "Nothing to do."),
+    "accepted": ("The goldens were renewed, and the table written.", "Commit them with the change."),
+    "located": ("The first differing element was found.", "Look at the quantity that is named."),
+    "no-golden": (
+        "There is no golden output to compare with.",
+        "regression replay --accept REASON writes one.",
+    ),
+    "no-golden-partials": ("There are no golden partials.", "regression replay --accept REASON writes them."),
+    "kernel-failed": (
+        "The kernel raised on inputs that it must take, or returned partials of the wrong shape.",
+        "Read its message; regression replay --groups GROUP repeats it.",
+    ),
+    "nothing-replayed": ("No group was replayed.", "Choose --groups core or all."),
+    "fixture-damaged": ("A stored input or golden doesn't match its hash.", "git checkout -- fixtures."),
+    "no-target": ("What should be replayed can't be had.", "Read the message."),
+    "no-gpu": ("This needs a GPU, and there is none.", "Use --backend host, or a GPU machine."),
+}
+
+CONTRACT: Mapping[str, tuple[str, str]] = {
+    "contract-kept": ("Every case came out as it must, or was refused.", "Nothing to do."),
+    "writes-wrong": (
+        "The kernel left output elements unwritten, wrote beside them, or changed its inputs.",
+        "regression contract --cases CASE repeats it.",
+    ),
+    "exact-bits": (
+        "An output that exact arithmetic gives to the bit came out otherwise.",
+        "python -m fixtures list --cases says what mistake the case is made for.",
+    ),
+    "nan-misplaced": (
+        "NaN where none may be, none where one must be, or not stored as 0x7FFF.",
+        "docs/arithmetic.md, sections 3 and 5.",
+    ),
+    "control-differs": (
+        "A call that must give the bits of another gave others.",
+        "Look at what the two differ in: fixtures/cases names it.",
+    ),
+    "partials-over-bound": (
+        "The state before the combine is further from FP64 than 3e-6.",
+        "An accumulator, a residual or a normalisation loses precision: docs/arithmetic.md, 4 to 6.",
+    ),
+    "state-kept": (
+        "After lengths changed in place, a call or a graph's replay gave other bits than a fresh call.",
+        "Look for lengths, a schedule or workspace contents kept from an earlier call.",
+    ),
+    "layout-differs": (
+        "A row of the table gave other bits than its aligned, contiguous control, or is far from FP64.",
+        "regression contract --cases ROW; fixtures/cases/boundary.py says how the row is laid out.",
+    ),
+    "not-refused": (
+        "A wrong call was not refused by ValueError, TypeError or RuntimeError before anything was written.",
+        "Check the arguments before the launch: docs/abi.md.",
+    ),
+    "fuzz-kept": ("Every drawn call came out as it must.", "Nothing to do."),
+    "fuzz-broken": (
+        "A drawn call broke a rule; its example was saved.",
+        "Run the command that is named: it repeats the smallest example.",
+    ),
+}
+
+STATIC: Mapping[str, tuple[str, str]] = {
+    "within-limits": ("Registers, spills, shared memory and occupancy are in bounds.", "Nothing to do."),
+    "spills": (
+        "The kernel spills registers to memory.",
+        "Lower its register use, or raise its launch bound.",
+    ),
+    "more-spills": ("The kernel spills more than the base's.", "Lower its register use."),
+    "registers-per-block": (
+        "A block needs more registers than a multiprocessor has.",
+        "Fewer threads or registers.",
+    ),
+    "shared-per-block": ("A block needs more shared memory than the architecture allows.", "Use less of it."),
+    "occupancy-step": (
+        "Fewer blocks fit on a multiprocessor than of the base's kernel.",
+        "Lower what limits it.",
+    ),
+    "no-static-costs": (
+        "The artifact holds no compiler output to read.",
+        "Build it again; only cuda artifacts do.",
+    ),
+    "static-unreadable": (
+        "The compiler's output isn't understood.",
+        "Was the compiler changed? Adapt the parser.",
+    ),
+    "measured": ("A time was taken, and compared with no base.", "Nothing to do: it admits nothing."),
+    "kernel-vanished": ("A kernel of the base is not in the candidate.", "Check that nothing was dropped."),
+}
+
+TIMING: Mapping[str, tuple[str, str]] = {
+    "same": ("The candidate's time lies within the margin of the base's.", "Nothing to do."),
+    "no-slower": ("No comparison found the candidate slower than is allowed.", "Nothing to do."),
+    "identical": ("Both sides are the same code, so nothing was timed.", "--aa times it against itself."),
+    "slower": (
+        "The interval of candidate ÷ base lies above 1 plus what is allowed.",
+        "Look at the comparison that is named; --reject-above allows a slowdown.",
+    ),
+    "time-undecided": (
+        "The budget ended before the interval said slower, faster or the same.",
+        "Give it more time with --budget, or a quieter machine.",
+    ),
+    "too-few-samples": (
+        "Too few rounds are valid to say anything.",
+        "See what was void (throttling, loaded code), or give it more time with --budget.",
+    ),
+    "host-clock": (
+        "The time is of a CPU: it tests the instrument, and says nothing of the kernel.",
+        "Run it on a GPU machine.",
+    ),
+    "base-bits-differ": (
+        "After a timed replay the base's outputs aren't those of an eager call.",
+        "Check the machine and the base before the change.",
+    ),
+    "below-roofline": (
+        "A call took less time than reading its keys and values must take.",
+        "The replay can't have done its work: check the launch, the lengths and the device's figures.",
+    ),
+    "gpu-error": ("The GPU reported a memory error or an Xid while timing.", "Check the GPU: nvidia-smi -q."),
+    "calibrated": ("False alarms and power of the timing are within their limits.", "Nothing to do."),
+    "calibration-bad": (
+        "The timing is shown to err more often than its limit.",
+        "Don't trust its verdicts on this machine; look for throttling and neighbours.",
+    ),
+    "too-few-trials": ("The trials so far don't decide it.", "Run more of the study: --study, --declared."),
+    "no-study": ("This run can't join the study, or scipy is missing.", "Read the message."),
+}
+
+MEMORY: Mapping[str, tuple[str, str]] = {
+    "memory-clean": ("All cases are clean, and the planted faults were found.", "Nothing to do."),
+    "memory-error": (
+        "A tool found a fault; file and line are named.",
+        "Fix it, or suppress it with a reason.",
+    ),
+    "wrong-outcome": (
+        "A case gave other bits than its control, or wasn't refused as it must be.",
+        "sanitizer memcheck --cases CASE repeats it.",
+    ),
+    "control-not-found": (
+        "The planted fault was not found, so no silence of the tool means anything.",
+        "Check the tool's version against the GPU and the driver.",
+    ),
+    "signs-disagree": ("Exit status, report, log and marks tell different stories.", "Read the kept logs."),
+    "died-without-report": ("The process ended in a case, and no report says why.", "Read the kept logs."),
+    "cases-missing": ("Some cases were never run.", "Read the other reasons: they say what stopped it."),
+    "nothing-checked": ("No case was chosen.", "Choose --cases core or all."),
+    "time-limit": ("A process ran past its time limit.", "Look at the case that is named."),
+    "not-started": ("The process ended before its first case.", "Read its message."),
+    "no-report": ("The tool's XML is missing or cut off.", "Read the kept logs."),
+    "no-summary": ("The tool's log ends without a summary.", "Read the kept logs."),
+    "print-limit": ("The tool printed as much as it may.", "Fix what it found, and run it again."),
+    "unknown-kind": ("The XML holds a kind of record never seen before.", "Teach sanitizer/xml_report.py."),
+    "api-error": ("A CUDA call failed, and no record names a place.", "Read the kept logs."),
+    "not-instrumented": (
+        "The tool saw no CUDA call, or the library holds no checks.",
+        "For the host, compile with -fsanitize=address -g.",
+    ),
+    "twin-differs": (
+        "The instrumented build would be of other sources than the artifact.",
+        "Build the artifact from this work tree, or from a revision that is here.",
+    ),
+    "no-tool": ("compute-sanitizer is not here.", "pip install the wheel that is named."),
+    "tool-too-new": (
+        "This compute-sanitizer no longer supports the architecture.",
+        "Install a 12.x release.",
+    ),
+    "tool-failed": ("compute-sanitizer can't say its version.", "Install it again."),
+    "no-control": ("The planted fault can't be built.", "Read its message; --control takes a cubin."),
+}
