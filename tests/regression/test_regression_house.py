@@ -105,4 +105,5 @@ def test_no_goldens_at_all_are_unknown(house: House) -> None:
     Manifest(folder=folder, files=files, facts=manifest.facts).save()
     code, verdict, _ = house.replay("--groups", GROUP)
     assert code == 4
-    assert verdict.startswith("verdict: unknown (no-golden: ")
+    assert verdict.startswith("verdict: unknown (no-golden: host sm_70 (")
+    assert "the fixtures hold no goldens for it" in verdict and "--accept REASON" in verdict
