@@ -132,7 +132,7 @@ def broken(rules: Sequence[Rule], results: Sequence[GroupResult]) -> tuple[Reaso
 def _no_goldens(results: Sequence[GroupResult], scope: str) -> Reason:
     text = (
         f"{scope}: the fixtures hold no goldens for it, its bits can't be compared; all {len(results)} "
-        "groups are within FP64's budget. --accept REASON writes goldens, from a kernel that is known to be right"
+        "groups are within FP64's budget. --accept REASON writes goldens, from a kernel known to be right"
     )
     return Reason(code="no-golden", text=text)
 
