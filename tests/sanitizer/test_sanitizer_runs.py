@@ -1,5 +1,7 @@
 """Whatever a tool does but its work, the verdict is never a pass; and what it finds is laid to its case."""
 
+import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -119,6 +121,30 @@ planted()
     assert found.word == "rejected" and len(found.signs) == 2
     assert [(f.case, f.place, f.threads) for f in found.findings] == [("b", "s.cu:5", 2)]
     assert [reason.code for reason in found.reasons] == ["memory-error"]
+
+
+OPTIONS = {
+    "memcheck": "--padding 64 --track-stream-ordered-races all",
+    "racecheck": "--racecheck-report analysis",
+    "initcheck": "",
+    "synccheck": "",
+}
+
+
+@pytest.mark.parametrize("tool", OPTIONS)
+def test_how_a_tool_is_called(
+    fake: MakeLaunch, tmp_path: Path, tool: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "backend:cudaMallocAsync")
+    seen = tmp_path / "seen.json"
+    body = f"Path({str(seen)!r}).write_text(json.dumps([arguments, dict(os.environ)]))\n"
+    verdict(fake(body + GOOD, tool), tmp_path / "runs", tool)
+    arguments, env = json.loads(seen.read_text())
+    text = " ".join(arguments)
+    assert text.startswith(f"--tool {tool} --error-exitcode 99 --print-limit 1000 --xml --save ")
+    assert f"{OPTIONS[tool]} {sys.executable} -m sanitizer.worker --backend cuda" in text
+    assert ("--untouched" in arguments) == (tool == "initcheck")
+    assert env["PYTORCH_NO_CUDA_MEMORY_CACHING"] == "1" and "PYTORCH_CUDA_ALLOC_CONF" not in env
 
 
 def test_our_own_sources_are_named_by_their_path_here(fake: MakeLaunch, tmp_path: Path) -> None:
