@@ -1,0 +1,307 @@
+"""The history: asv on stand-in suites, result files, what is named when it can't be drawn, the verdict."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from history_repo import MACHINE, ROOT, Project
+
+from artifacts import Side
+from artifacts.errors import ArtifactsError
+from benchmarks import cli
+from benchmarks.history import audit, command, commits, machine_key, measure, results, runner, verdict
+from benchmarks.history.commits import Commit
+from benchmarks.history.results import ResultsError, Tally
+from benchmarks.history.runner import Desk
+from benchmarks.history.verdict import Outcome
+
+INDEX = {"a.track": {"params": [["1", "2"]], "version": "v2"}, "b.track": {"params": [], "version": "v1"}}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project whose commits are measured in a second or two, as if on the stand-in machine."""
+    made = Project(tmp_path / "project")
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{ROOT / 'kernels'}")
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    monkeypatch.setattr(command.places, "root", lambda: made.root)
+    monkeypatch.setattr(machine_key, "describe", lambda: dict(MACHINE))
+    monkeypatch.setattr(command, "_side", lambda _task: Side(origin="stand-in"))
+    return made
+
+
+def history(capsys: pytest.CaptureFixture[str], folder: Path, *arguments: str) -> tuple[int, str]:
+    code = cli.main(["history", "--results", str(folder), *arguments])
+    return code, capsys.readouterr().out
+
+
+def test_commits_are_measured_once_and_samples_kept(
+    project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [project.commit(text) for text in ("one", "two", "three")]
+    folder = tmp_path / "results"
+    code, text = history(capsys, folder, "--last", "2", "--json", str(tmp_path / "h.json"))
+    assert code == 0
+    kept = "8 results of 2 commits kept, 2 not for this machine; nothing was compared"
+    assert text.splitlines()[-1] == f"verdict: admitted (measured: {kept})"
+    stated = json.loads((tmp_path / "h.json").read_text())
+    assert [one["commit"] for one in stated["commits"]] == names[1:]
+    (first, second) = (results.read(path) for path in results.files(folder))
+    assert {first.commit, second.commit} == set(names[1:])
+    row = first.rows["figures.Figures.track_time"]
+    assert row["result"] == pytest.approx([70.4, 140.8]) and row["samples"][0] == [64.0, 70.4, 76.8]
+    assert "-prepared-py3." in first.path.name
+    assert not (tmp_path / "user" / ".asv-machine.json").exists(), "asv must not write to the user's home"
+    code, text = history(capsys, folder, "--last", "2")
+    assert code == 0 and text.count("complete already") == 2
+    history(capsys, folder, "--rev", names[1], "--again")
+    assert (
+        len(
+            results.read(first.path if first.commit == names[1] else second.path).rows[
+                "figures.Figures.track_time"
+            ]["samples"][0]
+        )
+        == 6
+    )
+
+
+def test_a_tree_without_git_takes_the_commit_by_name(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "results"
+    folder.mkdir()
+    (project.root / ".git").rename(project.root / "no.git")
+    desk = Desk(root=project.root, work=tmp_path, results=folder)
+    (tmp_path / "side.json").write_text("{}")
+    assert runner.measure(desk, Commit(name="a" * 40), tmp_path / "side.json", MACHINE, None) == 0
+    (path,) = results.files(folder)
+    assert results.read(path).commit == "a" * 40 and path.parent.name == MACHINE["machine"]
+    options = argparse.Namespace(artifact=Path("x"), commit="abc123")
+    monkeypatch.setattr(command, "from_path", lambda _path: Side(origin="x"))
+    with pytest.raises(ArtifactsError, match="40 digits"):
+        command._commit_of(options)
+    options.commit = None
+    with pytest.raises(ArtifactsError, match="names no commit"):
+        command._commit_of(options)
+    monkeypatch.setattr(command, "from_path", lambda _path: Side(origin="x", revision="b" * 40))
+    assert command._commit_of(options) == Commit(name="b" * 40)
+    options.commit = "c" * 40
+    with pytest.raises(ArtifactsError, match="not of cccc"):
+        command._commit_of(options)
+
+
+def test_a_failed_rerun_loses_nothing_and_does_not_pass(
+    project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.commit("one")
+    folder = tmp_path / "results"
+    history(capsys, folder)
+    (path,) = results.files(folder)
+    before = path.read_bytes()
+    monkeypatch.setenv("STAND_IN_FAILS", "1")
+    code, text = history(capsys, folder, "--again")
+    assert code == 4 and "kept the earlier result of figures.Figures.track_count" in text
+    assert text.splitlines()[-1].startswith("verdict: unknown (results-missing: ")
+    assert path.read_bytes() == before and path.with_suffix(".incomplete").exists()
+    path.unlink()
+    code, text = history(capsys, folder)
+    assert code == 4 and "failed: figures.Figures.track_count(64)" in text
+
+
+def test_results_of_another_protocol_are_kept_and_named(
+    project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.commit("one")
+    folder = tmp_path / "results"
+    history(capsys, folder)
+    (path,) = results.files(folder)
+    before = path.read_bytes()
+    project.commit("two")
+    monkeypatch.setenv("STAND_IN_VERSION", "stand-in-2")
+    _, text = history(capsys, folder)
+    assert "other protocol: figures.Figures.track_count, figures.Figures.track_time" in text
+    _, text = history(capsys, folder, "--rev", "HEAD~1")
+    (kept,) = folder.glob("*/*.superseded")
+    assert kept.read_bytes() == before and str(kept) in text
+
+
+def test_a_rewritten_history_is_named(
+    project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.commit("one")
+    gone = project.commit("two")
+    folder = tmp_path / "results"
+    history(capsys, folder)
+    project.git("commit", "--quiet", "--amend", "--message", "two, reworded")
+    lines = audit.complaints(project.root, folder)
+    assert lines == [f"results kept but not drawn: {gone[:12]} (no branch or tag reaches it: rebased away)"]
+    project.git("branch", "aside", gone)
+    assert "not on the branch that is drawn" in audit.complaints(project.root, folder)[0]
+    (path,) = results.files(folder)
+    path.write_text(path.read_text().replace(gone, "d" * 40))
+    assert "no such commit here" in audit.complaints(project.root, folder)[0]
+    path.write_text("{")
+    assert audit.complaints(project.root, folder)[0].startswith("unreadable: ")
+
+
+def test_commits_that_changed_the_product_are_the_last(project: Project) -> None:
+    first = project.commit("one")
+    (project.root / "readme").write_text("words")
+    project.git("add", ".")
+    project.git("commit", "--quiet", "--message", "words")
+    second = project.commit("two")
+    assert [one.name for one in commits.last(project.root, 5)] == [first, second]
+    assert all(one.date_ms > 1e12 for one in commits.last(project.root, 5))
+    with pytest.raises(ArtifactsError, match="no such revision"):
+        commits.named(project.root, "nowhere")
+
+
+def test_another_machines_results_are_taken_and_differing_ones_named(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder, content in ((here, "1"), (there, "2")):
+        (folder / "m").mkdir(parents=True)
+        (folder / "m" / "both.json").write_text(content)
+    (there / "n").mkdir()
+    (there / "n" / "new.json").write_text("3")
+    (line,) = audit.take(there, here)
+    assert line.endswith("both.json") and (here / "m" / "both.json").read_text() == "1"
+    assert (here / "n" / "new.json").read_text() == "3"
+    with pytest.raises(ResultsError, match="no such folder"):
+        audit.take(tmp_path / "nowhere", here)
+
+
+def result_file(folder: Path, **rows: Any) -> Path:
+    path = folder / "machine" / "0000-x.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    columns = ["result", "params", "version"]
+    value = {
+        "commit_hash": "0" * 40,
+        "result_columns": columns,
+        "results": {k.replace("_", "."): v for k, v in rows.items()},
+    }
+    path.write_text(json.dumps(value))
+    return path
+
+
+def test_a_tally_tells_measured_skipped_and_failed_apart(tmp_path: Path) -> None:
+    found = results.read(
+        result_file(tmp_path, a_track=[[1.5, math.nan], [["1", "2"]], "v2"], b_track=[None, [], "v1"])
+    )
+    tally = results.tally(found, INDEX)
+    assert tally == Tally(measured=("a.track(1)",), skipped=("a.track(2)",), failed=("b.track()",))
+    assert not tally.complete and not results.tally(None, INDEX).complete
+    old = results.read(
+        result_file(tmp_path, a_track=[[1.5, 2.5], [["1", "2"]], "v1"], b_track=[[3], [], "v1"])
+    )
+    assert results.tally(old, INDEX).failed == ("a.track(1)", "a.track(2)"), "another protocol's don't count"
+    assert results.foreign(old, INDEX) == ["a.track"] and results.has_number(old, "b.track")
+    (tmp_path / "machine" / "0000-x.json").write_text("{}")
+    with pytest.raises(ResultsError, match="not a result file"):
+        results.read(tmp_path / "machine" / "0000-x.json")
+
+
+def outcome(**facts: Any) -> Outcome:
+    return Outcome(
+        commit="e" * 40,
+        tally=Tally(**{k: v for k, v in facts.items() if k in ("measured", "skipped", "failed")}),
+        **{k: v for k, v in facts.items() if k in ("status", "lost", "dirty")},
+    )
+
+
+@pytest.mark.parametrize(
+    ("facts", "word", "code"),
+    [
+        ({"measured": ("a",)}, "admitted", "measured"),
+        ({"measured": ("a",), "failed": ("b",), "status": 2}, "unknown", "results-missing"),
+        ({"measured": ("a",), "lost": ("b",)}, "unknown", "results-missing"),
+        ({"measured": ("a",), "status": 1}, "unknown", "results-missing"),
+        ({"measured": ("a",), "status": 124}, "unknown", "results-missing"),
+        ({"skipped": ("a",)}, "unknown", "nothing-measured"),
+        ({"measured": ("a",), "dirty": ("x",)}, "undecided", "dirty-tree"),
+    ],
+)
+def test_the_verdict(facts: dict[str, Any], word: str, code: str) -> None:
+    found = verdict.conclude(
+        [outcome(measured=("z",)), outcome(**facts)] if "skipped" not in facts else [outcome(**facts)]
+    )
+    assert (found.word, found.code) == (word, code)
+
+
+def test_nothing_measured_is_unknown() -> None:
+    assert verdict.conclude([]).word == "unknown"
+
+
+class Torch:
+    """A GPU as torch shows it."""
+
+    def __init__(self, uuid: str) -> None:
+        self.cuda = self
+        self.uuid = uuid
+
+    def is_available(self) -> bool:
+        return True
+
+    def current_device(self) -> int:
+        return 0
+
+    def get_device_properties(self, _device: int) -> Torch:
+        return self
+
+
+def test_machines_and_drivers_never_mix(monkeypatch: pytest.MonkeyPatch) -> None:
+    def name(uuid: str, driver: str) -> str:
+        gpus = [{"name": "NVIDIA H200", "uuid": f"GPU-{u}", "driver": driver} for u in ("aa", "bb")]
+        seen = {"gpus": gpus, "gpu_note": "", "cpu": "CPU @ 2.0", "cores": 2}
+        monkeypatch.setattr(machine_key.machine, "describe", lambda: seen)
+        monkeypatch.setitem(__import__("sys").modules, "torch", Torch(uuid))
+        return machine_key.describe()["machine"]
+
+    names = {name("aa", "580.1"), name("bb", "580.1"), name("aa", "581.2")}
+    assert len(names) == 3 and "NVIDIA_H200_GPU-aa_driver_580.1" in names
+    with pytest.raises(RuntimeError, match="doesn't list the GPU cc"):
+        name("cc", "580.1")
+
+
+def test_suites_say_why_there_is_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{ROOT / 'kernels'}")
+    monkeypatch.setenv(measure.NOTES_VARIABLE, str(tmp_path / "notes"))
+    side = {"failed": [{"backend": "cuda", "arch": "sm_70", "text": "error: here\nmore"}], "artifacts": []}
+    (tmp_path / "side").write_text(json.dumps(side))
+    monkeypatch.setenv(measure.SIDE_VARIABLE, str(tmp_path / "side"))
+    measure.keep("one", lambda: 5)
+    assert measure.kept() == 5
+    measure.keep("two", lambda: measure.binary("cuda", "sm_90"))
+    with pytest.raises(NotImplementedError, match="no-binary"):
+        measure.kept()
+    measure.keep("three", lambda: measure.binary("cuda", "sm_70"))
+    with pytest.raises(measure.UnmeasuredError, match="build-failed: error: here"):
+        measure.kept()
+    with pytest.raises(measure.UnmeasuredError, match=r"exit status 2: .*invalid choice"):
+        measure.command("benchmarks", "no-such-verb")
+    notes = [json.loads(line) for line in (tmp_path / "notes").read_text().splitlines()]
+    assert [note["suite"] for note in notes] == ["two", "three"]
+
+
+def test_the_real_suites_are_found_and_versioned_by_protocol(tmp_path: Path) -> None:
+    from benchmarks.history import protocol
+
+    desk = Desk(root=ROOT, work=tmp_path, results=tmp_path / "results")
+    config = runner.configure(desk, {"dvcs": "named"})
+    names = {runner.COMMIT: "a" * 40, runner.DATE_MS: "0"}
+    words = ["--environment", "prepared:same", "--bench", "just-discover", "--machine", MACHINE["machine"]]
+    runner._write_machine(desk, MACHINE)
+    assert runner.call(desk, config, "run", *words, extra=names) == 0
+    index = results.index(desk.results)
+    versions = {name.split(".")[0]: entry["version"] for name, entry in index.items()}
+    assert versions["static"] == protocol.STATIC and versions["replay"] == protocol.REPLAY
+    assert {entry["version"] for name, entry in index.items() if name.startswith("latency")} == {
+        protocol.LATENCY,
+        protocol.HOST_CLOCK,
+    }
+    assert all(entry["type"] == "track" and "throughput" not in name for name, entry in index.items())
