@@ -31,6 +31,7 @@ def parser() -> argparse.ArgumentParser:
         "--against", type=Path, metavar="PATH", help="with --locate: a library or artifact to trust"
     )
     _contract(verbs)
+    _fuzz(verbs)
     text = "plant faults in copies of the kernel: each must be caught, and the kernel itself pass"
     faults.add_options(verbs.add_parser("faults", help=text, description=text))
     return top
@@ -42,6 +43,21 @@ def _contract(verbs: Any) -> None:
     target_options(verb)
     verb.add_argument(
         "--cases", default="core", metavar="NAMES", help="core (default), all, or names with commas"
+    )
+
+
+def _fuzz(verbs: Any) -> None:
+    text = "draw random calls, valid and wrong, and hold each against FP64 and against its variants"
+    verb = verbs.add_parser("fuzz", help=text, description=text)
+    target_options(verb)
+    amount = verb.add_mutually_exclusive_group()
+    amount.add_argument("--examples", type=int, default=200, metavar="N", help="calls to draw (default: 200)")
+    amount.add_argument("--minutes", type=float, metavar="M", help="draw for so long instead")
+    amount.add_argument(
+        "--example", type=Path, metavar="FILE", help="only the calls of this file, such as one that failed"
+    )
+    verb.add_argument(
+        "--seed", type=int, metavar="S", help="what decides the calls (default: another each time)"
     )
 
 

@@ -16,6 +16,7 @@ from fixtures.groups import Group
 from regression import accept, judge, locate, locate_report, progress, recording, stored, table, target
 from regression.call import KernelError
 from regression.contract import command as contract_command
+from regression.fuzz import command as fuzz_command
 from regression.judge import Judgement
 from regression.recording import Start
 from regression.replay import Play, replay
@@ -25,7 +26,7 @@ from regression.target import Target, TargetError
 
 PLAIN_COLUMNS = 100
 Mode = Callable[[argparse.Namespace, Target, Console], Judgement]
-VERBS: dict[str, Mode] = {"contract": contract_command.run}
+VERBS: dict[str, Mode] = {"contract": contract_command.run, "fuzz": fuzz_command.run}
 
 
 def run(options: argparse.Namespace) -> Judgement:

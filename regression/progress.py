@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from rich.console import Console
@@ -22,6 +22,21 @@ def bar(items: Iterable[T], *, total: int, title: str, console: Console) -> Iter
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         yield from progress.track(items, total=total, description=title)
+
+
+def ticker(title: str, console: Console) -> Callable[[int], None]:
+    """To be told how much is done, of what has no known end: a line on stderr now and then."""
+    start = time.monotonic()
+    said = [start]
+
+    def tick(done: int) -> None:
+        now = time.monotonic()
+        if now - said[0] >= EVERY_S:
+            said[0] = now
+            line = f"{title}: {done}, {now - start:.0f} s"
+            print(line, file=sys.stderr, flush=True, end="\r" if console.is_terminal else "\n")
+
+    return tick
 
 
 def _lines(items: Iterable[T], *, total: int, title: str) -> Iterator[T]:

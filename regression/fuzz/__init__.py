@@ -1,0 +1,1 @@
+"""Calls that nobody thought of: drawn at random, held against the truth and against each other."""
