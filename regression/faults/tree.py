@@ -16,6 +16,8 @@ from grouped_attention.manifest import LOG_NAME, NAME, dumps, open_artifact
 from grouped_attention.recipe import Plan
 
 BUILD_TIMEOUT_S = 900
+# Where the precision version is: asking a library for it costs seconds, so only these faults' are asked.
+VERSIONED = "include/grouped/arch.h"
 IGNORED = shutil.ignore_patterns("__pycache__", "*.so", "build")
 
 
@@ -32,6 +34,7 @@ class Tree:
     ) -> None:
         self.work, self.store = work, store
         self._backend, self._arch, self._variant = backend, arch, variant
+        self._version: int | None = None
         shutil.copytree(source, work / "kept-source", ignore=IGNORED)
 
     def sound(self) -> Path:
@@ -58,7 +61,7 @@ class Tree:
                 self._prepare()
                 wanted = self._planted(fault)
             self._build(wanted)
-            self._collect(wanted, folder)
+            self._collect(wanted, folder, ask=fault is not None and VERSIONED in faults.touched(fault))
         return open_artifact(folder).directory
 
     def _planted(self, fault: Fault | None) -> Plan:
@@ -74,6 +77,7 @@ class Tree:
         self._run([str(wanted.tools.cmake), *recipe.configure_arguments(wanted, self.work)])
         self._run([str(wanted.tools.cmake), "--build", str(self.work / "build"), "--parallel", "2"])
         shutil.copytree(self.work / "build", self.work / "kept-build")
+        self._version, _ = collect.precision_version(self.work / "build" / f"{wanted.stem}.so")
 
     def _build(self, wanted: Plan) -> None:
         build = self.work / "build"
@@ -84,12 +88,13 @@ class Tree:
         self._run([str(wanted.tools.cmake), "--build", str(build), "--parallel", "1"])
         self._run([str(wanted.tools.cmake), "--install", str(build)])
 
-    def _collect(self, wanted: Plan, folder: Path) -> None:
+    def _collect(self, wanted: Plan, folder: Path, *, ask: bool) -> None:
         self.store.mkdir(parents=True, exist_ok=True)
         out = Path(tempfile.mkdtemp(prefix=".", dir=self.store))
         for path in sorted((self.work / "prefix").rglob(f"{wanted.stem}.*")):
             shutil.copyfile(path, out / path.name)
-        version, _ = collect.precision_version(out / f"{wanted.stem}.so")
+        library = out / f"{wanted.stem}.so"
+        version = collect.precision_version(library)[0] if ask else self._version
         built = collect.Built(
             source=self.work / "source", build=self.work / "build", prefix=self.work / "prefix"
         )
