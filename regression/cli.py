@@ -10,7 +10,6 @@ from typing import Any
 
 from regression import command, judge, recording
 from regression.faults import command as faults
-from regression.faults import command as faults
 from regression.judge import Judgement
 from regression.target import ARCHITECTURES
 
