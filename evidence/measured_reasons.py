@@ -192,3 +192,46 @@ MEMORY: Mapping[str, tuple[str, str]] = {
     "tool-failed": ("compute-sanitizer can't say its version.", "Install it again."),
     "no-control": ("The planted fault can't be built.", "Read its message; --control takes a cubin."),
 }
+
+FAULTS: Mapping[str, tuple[str, str]] = {
+    "all-caught": ("Every planted fault was caught by the gates that must catch it.", "Nothing to do."),
+    "fault-missed": ("A gate passed a kernel with a planted fault.", "The gate is too weak: see the table."),
+    "false-alarm": (
+        "A gate rejected a change that changes no bit.",
+        "The gate is too strict: see the table.",
+    ),
+    "gate-broke": ("A gate fails on the sound kernel, so it shows nothing.", "Mend the gate or the machine."),
+    "nothing-planted": ("No fault was chosen, or none can be judged here.", "Choose others, or use a GPU."),
+    "built-only": ("The faults were compiled, and no gate was run.", "Run it without that option."),
+    "patch-stale": ("A planted fault's patch no longer fits the sources.", "Renew it in fixtures/faults."),
+}
+
+HISTORY: Mapping[str, tuple[str, str]] = {
+    "no-asv": (
+        "asv, which draws the graphs, isn't installed.",
+        "Read the message: it names what to install.",
+    ),
+    "no-results": ("There is no history to draw yet.", "Run the history session first."),
+}
+
+FAULTS: Mapping[str, tuple[str, str]] = {
+    "all-caught": ("Every planted fault was caught by every gate that must catch it.", "Nothing to do."),
+    "fault-missed": (
+        "A gate admitted a kernel with a fault that it must catch.",
+        "regression faults --only FAULT repeats it. Give the gate a case that shows the fault.",
+    ),
+    "false-alarm": (
+        "A gate rejected the kernel itself.",
+        "Run that gate alone. A difference between two runs is the gate's or the machine's.",
+    ),
+    "gate-broke": (
+        "A gate didn't work on the kernel itself, so what it said of faults means nothing.",
+        "Run that gate alone, and read its output.",
+    ),
+    "patch-stale": (
+        "A fault's patch no longer fits the sources, or what it makes doesn't compile.",
+        "Renew the patch together with the change: fixtures/faults/README.md.",
+    ),
+    "nothing-planted": ("No fault was chosen that this machine can judge.", "Choose others, or a GPU machine."),
+    "built-only": ("Kernels were built and packed; nothing was measured.", "faults --built on a GPU machine."),
+}

@@ -113,5 +113,8 @@ CODES: Mapping[str, tuple[str, str]] = {
     **measured.STATIC,
     **measured.TIMING,
     **measured.MEMORY,
+    **measured.FAULTS,
+    **measured.FAULTS,
+    **measured.HISTORY,
     **_MACHINERY,
 }
