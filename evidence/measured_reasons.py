@@ -213,25 +213,3 @@ HISTORY: Mapping[str, tuple[str, str]] = {
     ),
     "no-results": ("There is no history to draw yet.", "Run the history session first."),
 }
-
-FAULTS: Mapping[str, tuple[str, str]] = {
-    "all-caught": ("Every planted fault was caught by every gate that must catch it.", "Nothing to do."),
-    "fault-missed": (
-        "A gate admitted a kernel with a fault that it must catch.",
-        "regression faults --only FAULT repeats it. Give the gate a case that shows the fault.",
-    ),
-    "false-alarm": (
-        "A gate rejected the kernel itself.",
-        "Run that gate alone. A difference between two runs is the gate's or the machine's.",
-    ),
-    "gate-broke": (
-        "A gate didn't work on the kernel itself, so what it said of faults means nothing.",
-        "Run that gate alone, and read its output.",
-    ),
-    "patch-stale": (
-        "A fault's patch no longer fits the sources, or what it makes doesn't compile.",
-        "Renew the patch together with the change: fixtures/faults/README.md.",
-    ),
-    "nothing-planted": ("No fault was chosen that this machine can judge.", "Choose others, or a GPU machine."),
-    "built-only": ("Kernels were built and packed; nothing was measured.", "faults --built on a GPU machine."),
-}

@@ -114,7 +114,6 @@ CODES: Mapping[str, tuple[str, str]] = {
     **measured.TIMING,
     **measured.MEMORY,
     **measured.FAULTS,
-    **measured.FAULTS,
     **measured.HISTORY,
     **_MACHINERY,
 }
