@@ -17,9 +17,9 @@ from benchmarks.static.costs import Costs, CostsError
 from evidence import record, store
 from evidence.record import Reason
 
-EXIT_CODES = {"pass": 0, "fail": 1, "unknown": 4}
+EXIT_CODES = {"pass": 0, "fail": 1, "undecided": 3, "unknown": 4}
 WORST_FIRST = ("fail", "unknown", "pass")
-WORDS = {"pass": "admitted", "fail": "rejected", "unknown": "unknown"}
+WORDS = {"pass": "admitted", "fail": "rejected", "undecided": "undecided", "unknown": "unknown"}
 COLUMNS = (
     "registers",
     "registers_per_block",
@@ -59,6 +59,9 @@ def run(options: argparse.Namespace) -> int:
             json.dumps([_json(*pair) for pair in zip(chosen, outcomes, strict=True)], indent=1)
         )
     worst = min(outcomes, key=lambda outcome: WORST_FIRST.index(outcome.word))
+    if worst.word == "pass" and candidate.dirty:
+        text = f"{worst.reasons[0].text}, but {candidate.dirty[0]} differs from the commit"
+        return _end("undecided", Reason(code="dirty-tree", text=text))
     return _end(worst.word, worst.reasons[0])
 
 

@@ -66,6 +66,16 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, li
     return code, capsys.readouterr().out.splitlines()
 
 
+def test_what_differs_from_the_commit_is_measured_never_admitted(
+    artifact: Callable[..., Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("artifacts.dirty.of_instrument", lambda _root=None: ("benchmarks/cli.py",))
+    code, lines = run(capsys, "--artifact", artifact("new", kernel()))
+    assert code == 3
+    assert lines[-1].startswith("verdict: undecided (dirty-tree: ") and "benchmarks/cli.py" in lines[-1]
+    assert store.load().records[0].outcome == "pass"
+
+
 def test_command_admits_and_keeps_a_record(
     artifact: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
