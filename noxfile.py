@@ -188,6 +188,13 @@ def contract(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none", default=False)
+def fuzz(session: nox.Session) -> None:
+    """Draw random calls until one breaks a rule or time is up: `-- [--minutes M] [--seed S]`; 10 minutes."""
+    amount = [] if {"--minutes", "--examples", "--example"} & set(session.posargs) else ["--minutes", "10"]
+    module(session, python(session, "run", "test"), "regression", "fuzz", *amount, *session.posargs)
+
+
+@nox.session(venv_backend="none", default=False)
 def memcheck(session: nox.Session) -> None:
     """Check alignments and boundaries for memory faults, on a GPU or the CPU twin: `-- [--cases core]`."""
     module(session, python(session, "run"), "sanitizer", "memcheck", *session.posargs)
