@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shutil
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,9 +125,10 @@ def _measured(
     task: Task, side: Side, desk: Desk, machine: dict[str, str], options: argparse.Namespace
 ) -> Outcome:
     built = desk.work / "side.json"
-    built.write_text(json.dumps(to_json(side)))
+    built.write_text(json.dumps(_absolute(to_json(side))))
     before = {path: path.read_bytes() for path in results.files(desk.results)}
     status = runner.measure(desk, task.commit, built, machine, options.bench)
+    log = _keep_log(desk, machine["machine"], task.commit)
     found = _tally(desk.results, task.commit, machine["machine"], options.bench) or Tally()
     for path, content in before.items():
         if (kept := results.keep_superseded(path, content)) is not None:
@@ -140,7 +143,24 @@ def _measured(
         dirty=side.dirty,
     )
     _show(outcome)
+    print(f"  log: {log}")
     return outcome
+
+
+def _keep_log(desk: Desk, machine: str, commit: Commit) -> Path:
+    """What asv and the suites printed, beside the results; an earlier run's log stays."""
+    path = desk.results / machine / f"{commit.name[:12]}-{time.strftime('%Y%m%dT%H%M%S')}.log"
+    path.parent.mkdir(exist_ok=True)
+    shutil.copyfile(desk.log, path)
+    return path
+
+
+def _absolute(side: dict[str, Any]) -> dict[str, Any]:
+    """The same with whole paths: asv runs each suite in a folder of its own."""
+    for one in side["artifacts"]:
+        for name in ("directory", "library"):
+            one[name] = one[name] and str(Path(one[name]).absolute())
+    return side
 
 
 def _tally(folder: Path, commit: Commit, machine: str, bench: str | None) -> Tally | None:

@@ -56,7 +56,9 @@ def _publish(root: Path, folder: Path, out: Path) -> Verdict:
         _stage(desk, folder, kept, dates)
         changes = {"html_dir": str(out), "branches": [commits.branch(root)]}
         status = runner.call(desk, runner.configure(desk, changes), "publish", "--no-pull")
+        said = desk.log.read_text(errors="replace").strip()
     if status != 0:
+        print(said, flush=True)
         return Verdict(word="unknown", code="not-published", text=f"asv publish: exit status {status}")
     return _checked(out, kept, results.index(folder), _libraries(out))
 

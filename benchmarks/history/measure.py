@@ -5,6 +5,7 @@ Each command appends its own evidence record, with every raw sample; asv keeps t
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
@@ -36,7 +37,7 @@ def binary(backend: str, arch: str) -> Path:
             raise UnmeasuredError("build-failed", failure["text"].splitlines()[0])
     for one in side["artifacts"]:
         if (one["backend"], one["arch"]) == (backend, arch):
-            return Path(one["directory"] or one["library"])
+            return Path(one["directory"] or one["library"])  # absolute: asv runs suites in folders of its own
     raise UnmeasuredError("no-binary", f"the commit came without a library for {backend} {arch}", skip=True)
 
 
@@ -57,14 +58,23 @@ def command(*arguments: str, codes: Sequence[int] = (0,)) -> Any:
 
 def keep(suite: str, take: Callable[[], Any]) -> None:
     """asv's setup_cache: call `take` once, keep what it returns, or why there is nothing."""
+    Path(RESULT).write_text(json.dumps(_attempt(suite, take)))
+
+
+def keep_each(suite: str, keys: Sequence[str], take: Callable[[str], Any]) -> None:
+    """The same for each key: what one of them lacks, the others still have."""
+    found = {key: _attempt(f"{suite} {key}", functools.partial(take, key)) for key in keys}
+    Path(RESULT).write_text(json.dumps(found))
+
+
+def _attempt(suite: str, take: Callable[[], Any]) -> dict[str, Any]:
     try:
-        value: dict[str, Any] = {"value": take()}
+        return {"value": take()}
     except UnmeasuredError as error:
-        value = _note(suite, error)
+        return _note(suite, error)
     except Exception as error:
         _note(suite, UnmeasuredError("machinery", f"{type(error).__name__}: {error}"))
         raise
-    Path(RESULT).write_text(json.dumps(value))
 
 
 def _note(suite: str, error: UnmeasuredError) -> dict[str, Any]:
@@ -75,14 +85,18 @@ def _note(suite: str, error: UnmeasuredError) -> dict[str, Any]:
     return value
 
 
-def kept() -> Any:
-    """What `keep` kept; asv's sign for "n/a" where this machine can't have it, else UnmeasuredError."""
+def kept(key: str | None = None) -> Any:
+    """What `keep` kept, or `keep_each` for a key; asv's sign for "n/a" where this machine can't have it.
+
+    UnmeasuredError where it should be there.
+    """
     found = json.loads(Path(RESULT).read_text())
-    if "value" in found:
-        return found["value"]
-    if found["skip"]:
-        raise NotImplementedError(f"{found['code']}: {found['text']}")
-    raise UnmeasuredError(found["code"], found["text"])
+    one = found if key is None else found[key]
+    if "value" in one:
+        return one["value"]
+    if one["skip"]:
+        raise NotImplementedError(f"{one['code']}: {one['text']}")
+    raise UnmeasuredError(one["code"], one["text"])
 
 
 def samples(values: Sequence[float]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from benchmarks.history.measure import NOTES_VARIABLE, SIDE_VARIABLE
 from benchmarks.history.names import COMMIT, DATE_MS, MACHINE_FILE
 
 CONFIG = "asv.conf.json"
-TIMEOUT_S = 7200
+TIMEOUT_S, TIMED_OUT = 7200, 124
 NO_ASV = "asv is not installed: pip install asv==0.6.6, or run the session without --no-venv"
 
 
@@ -29,6 +29,11 @@ class Desk:
     root: Path
     work: Path
     results: Path
+
+    @property
+    def log(self) -> Path:
+        """All that asv and the suites print."""
+        return self.work / "asv.log"
 
 
 def is_installed() -> bool:
@@ -88,9 +93,12 @@ def call(desk: Desk, config: Path, verb: str, *words: str, extra: Mapping[str, s
     }
     line = [sys.executable, "-m", "asv", verb, *words, "--config", str(config)]
     try:
-        return subprocess.run(line, env=environment, timeout=TIMEOUT_S, check=False).returncode
+        with desk.log.open("ab") as log:
+            return subprocess.run(
+                line, env=environment, timeout=TIMEOUT_S, check=False, stdout=log, stderr=subprocess.STDOUT
+            ).returncode
     except subprocess.TimeoutExpired:
-        return 124
+        return TIMED_OUT
 
 
 def notes(desk: Desk) -> list[dict[str, Any]]:
@@ -100,7 +108,9 @@ def notes(desk: Desk) -> list[dict[str, Any]]:
 
 
 def _own_paths() -> Sequence[str]:
-    return [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    """The caller's, whole: asv runs elsewhere."""
+    found = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return [str(Path(path).absolute()) for path in found if path]
 
 
 def _write_machine(desk: Desk, machine: Mapping[str, str]) -> None:

@@ -267,6 +267,19 @@ def test_machines_and_drivers_never_mix(monkeypatch: pytest.MonkeyPatch) -> None
         name("cc", "580.1")
 
 
+def test_artifacts_are_named_by_whole_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    side = {
+        "artifacts": [
+            {"directory": "folder", "library": "folder/x.so"},
+            {"directory": None, "library": "y.so"},
+        ]
+    }
+    one, other = command._absolute(side)["artifacts"]
+    assert one["directory"] == str(tmp_path / "folder") and other["directory"] is None
+    assert other["library"] == str(tmp_path / "y.so")
+
+
 def test_suites_say_why_there_is_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{ROOT / 'kernels'}")
@@ -284,8 +297,16 @@ def test_suites_say_why_there_is_nothing(tmp_path: Path, monkeypatch: pytest.Mon
         measure.kept()
     with pytest.raises(measure.UnmeasuredError, match=r"exit status 2: .*invalid choice"):
         measure.command("benchmarks", "no-such-verb")
+    measure.keep_each("four", ["sm_70", "sm_80"], lambda arch: measure.binary("cuda", arch))
+    with pytest.raises(measure.UnmeasuredError, match="build-failed"):
+        measure.kept("sm_70")
+    with pytest.raises(NotImplementedError, match="no-binary"):
+        measure.kept("sm_80")
+    with pytest.raises(ZeroDivisionError):
+        measure.keep("five", lambda: 1 / 0)
     notes = [json.loads(line) for line in (tmp_path / "notes").read_text().splitlines()]
-    assert [note["suite"] for note in notes] == ["two", "three"]
+    assert [note["suite"] for note in notes] == ["two", "three", "four sm_70", "four sm_80", "five"]
+    assert notes[-1]["code"] == "machinery"
 
 
 def test_the_real_suites_are_found_and_versioned_by_protocol(tmp_path: Path) -> None:

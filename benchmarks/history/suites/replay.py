@@ -18,14 +18,11 @@ class Host:
 
     def setup_cache(self) -> None:
         """Replay all architectures."""
-        measure.keep("replay.Host", _on_host)
+        measure.keep_each("replay.Host", protocol.ARCHITECTURES, _on_host)
 
     def setup(self, arch: str, instance: str) -> None:
         """Find the instance's groups."""
-        groups = measure.kept()
-        if arch not in groups:
-            raise NotImplementedError(f"not the architecture of this machine: {arch}")
-        self.groups: list[Group] = [one for one in groups[arch] if _instance(one) == instance]
+        self.groups: list[Group] = [one for one in measure.kept(arch) if _instance(one) == instance]
 
     def track_disagreements(self, arch: str, instance: str) -> int:
         """Output elements that aren't the truth rounded to fp16."""
@@ -52,22 +49,21 @@ class Gpu(Host):
 
     def setup_cache(self) -> None:
         """Replay on the GPU."""
-        measure.keep("replay.Gpu", _on_gpu)
+        measure.keep_each("replay.Gpu", protocol.ARCHITECTURES, _on_gpu)
 
 
-def _on_host() -> dict[str, list[Group]]:
-    return {arch: _groups("host", arch) for arch in protocol.ARCHITECTURES}
+def _on_host(arch: str) -> list[Group]:
+    return _groups("host", arch)
 
 
-def _on_gpu() -> dict[str, list[Group]]:
+def _on_gpu(arch: str) -> list[Group]:
     import torch  # asv imports the suites in every process; only this one needs it
 
     from grouped_attention.load import arch_of_gpu
 
-    arch = arch_of_gpu() if torch.cuda.is_available() else None
-    if arch not in protocol.ARCHITECTURES:
-        raise measure.UnmeasuredError("no-gpu", "no GPU here that has goldens", skip=True)
-    return {arch: _groups("cuda", arch)}
+    if not torch.cuda.is_available() or arch_of_gpu() != arch:
+        raise measure.UnmeasuredError("no-gpu", f"no GPU here runs {arch}", skip=True)
+    return _groups("cuda", arch)
 
 
 def _groups(backend: str, arch: str) -> list[Group]:

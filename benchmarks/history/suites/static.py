@@ -18,11 +18,11 @@ class Costs:
 
     def setup_cache(self) -> None:
         """Read all architectures."""
-        measure.keep("static.Costs", _all)
+        measure.keep_each("static.Costs", protocol.ARCHITECTURES, _kernels)
 
     def setup(self, arch: str, instance: str) -> None:
         """Find the instance's kernels."""
-        kernels = measure.kept()[arch]
+        kernels = measure.kept(arch)
         self.kernels: list[Kernel] = [one for one in kernels if f"_{instance}" in one["kernel"]]
         if not self.kernels:
             raise measure.UnmeasuredError("kernel-vanished", f"{arch} has no kernel for {instance}")
@@ -49,10 +49,6 @@ class Costs:
 
     track_registers.unit = "registers"  # type: ignore[attr-defined]
     track_spills.unit = track_shared.unit = track_code.unit = "bytes"  # type: ignore[attr-defined]
-
-
-def _all() -> dict[str, list[Kernel]]:
-    return {arch: _kernels(arch) for arch in protocol.ARCHITECTURES}
 
 
 def _kernels(arch: str) -> list[Kernel]:
