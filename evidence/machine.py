@@ -52,7 +52,7 @@ def _fixed() -> dict[str, Any]:
 
 
 def gpus_seen() -> tuple[list[dict[str, str]], str]:
-    """All GPUs with their state at this moment, and a note when there is none to see."""
+    """The GPUs that CUDA may use, with their state now, and a note when there is none to see."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return [], "nvidia-smi not found"
@@ -66,7 +66,21 @@ def gpus_seen() -> tuple[list[dict[str, str]], str]:
             [],
             f"nvidia-smi gave exit status {done.returncode}: {(done.stderr or done.stdout).strip()[:200]}",
         )
-    return parse_gpus(done.stdout)
+    gpus, note = parse_gpus(done.stdout)
+    chosen = visible(gpus, os.environ.get("CUDA_VISIBLE_DEVICES"))
+    return chosen, note if chosen or not gpus else "CUDA_VISIBLE_DEVICES hides all GPUs"
+
+
+def visible(gpus: list[dict[str, str]], chosen: str | None) -> list[dict[str, str]]:
+    """Those that CUDA_VISIBLE_DEVICES names, by index in PCI order or by the start of a UUID; None: all."""
+    if chosen is None:
+        return gpus
+    names = [name.strip() for name in chosen.split(",")]
+    return [
+        gpu
+        for index, gpu in enumerate(gpus)
+        if str(index) in names or any(n.startswith("GPU-") and gpu["uuid"].startswith(n) for n in names)
+    ]
 
 
 def parse_gpus(text: str) -> tuple[list[dict[str, str]], str]:

@@ -68,7 +68,9 @@ def conclude(step: Step, status: int | None, last: str) -> str:
 
 def _environment(step: Step, extra: Mapping[str, str]) -> dict[str, str]:
     paths = [str(places.root()), str(places.root() / places.PRODUCT), os.environ.get("PYTHONPATH")]
-    chosen = {} if step.gpu is None else {"CUDA_VISIBLE_DEVICES": str(step.gpu)}
+    # PCI's order is nvidia-smi's; CUDA's own puts the fastest first.
+    one = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": str(step.gpu)}
+    chosen = {} if step.gpu is None else one
     return {**os.environ, **extra, **chosen, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 

@@ -49,3 +49,19 @@ def test_a_broken_nvidia_smi_is_said(
     gpus, said = machine.gpus_seen()
     assert gpus == []
     assert note in said
+
+
+@pytest.mark.parametrize(
+    ("chosen", "left"),
+    [
+        (None, ["GPU-1a", "GPU-2b"]),
+        ("", []),
+        ("1", ["GPU-2b"]),
+        ("1, 0", ["GPU-1a", "GPU-2b"]),
+        ("GPU-1", ["GPU-1a"]),
+        ("7", []),
+    ],
+)
+def test_a_machine_is_the_gpus_that_may_be_used(chosen: str | None, left: list[str]) -> None:
+    gpus = [{"uuid": "GPU-1a"}, {"uuid": "GPU-2b"}]
+    assert [gpu["uuid"] for gpu in machine.visible(gpus, chosen)] == left
