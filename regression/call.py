@@ -120,6 +120,17 @@ def failures(target: Target, *, passing: tuple[type[Exception], ...] = ()) -> It
         raise KernelError(f"{target.label}: {type(error).__name__}: {error}") from error
 
 
+def context_is_lost(target: Target) -> bool:
+    """True after a fault on a GPU that no later call of this process survives."""
+    if target.device != "cuda":
+        return False
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return True
+    return False
+
+
 def workspace(target: Target, inputs: Inputs, *, poisoned: bool = False) -> dict[str, Any]:
     """The target's own workspace as a keyword of a call; nothing for a callable, which has none."""
     if target.extension is None:

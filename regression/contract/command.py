@@ -7,11 +7,12 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import torch
 from rich.console import Console
 
 from fixtures import cases
 from fixtures.errors import FixtureError
-from regression import judge, progress, recording
+from regression import call, judge, progress, recording
 from regression.contract import gates, rows
 from regression.contract.gates import Violation
 from regression.contract.results import CaseResult, decide, failures
@@ -22,6 +23,10 @@ from regression.selection import SelectionError
 from regression.target import Target
 
 KIND = "contract"
+NO_MEMORY = (MemoryError, torch.OutOfMemoryError)
+LARGE = ("far-", "pool-")
+
+Checked = tuple[tuple[Violation, ...], tuple[str, ...], bool]
 
 
 def run(options: argparse.Namespace, chosen: Target, console: Console) -> Judgement:
@@ -45,9 +50,28 @@ def check(names: Sequence[str], target: Target) -> Iterator[CaseResult]:
         violations, gaps, ran = _check(name, target, table)
         seconds = time.perf_counter() - tick
         yield CaseResult(name=name, violations=violations, uncovered=gaps, ran=ran, seconds=seconds)
+        if call.context_is_lost(target):
+            text = f"{name}: the GPU's context is lost, and no later case could be run"
+            lost = Violation(gate="kernel-failed", text=text)
+            yield CaseResult(name=name, violations=(lost,))
+            return
 
 
-def _check(name: str, target: Target, table: Rows) -> tuple[tuple[Violation, ...], tuple[str, ...], bool]:
+def _check(name: str, target: Target, table: Rows) -> Checked:
+    try:
+        return _held(name, target, table)
+    except NO_MEMORY:
+        # Pages gigabytes apart don't fit everywhere; nothing else may be left out for want of memory.
+        if name.startswith(LARGE):
+            return (), ("too little memory",), False
+        raise
+    except RuntimeError as error:
+        if not call.context_is_lost(target):
+            raise
+        return (Violation(gate="kernel-failed", text=f"{name}: {error}"),), (), True
+
+
+def _held(name: str, target: Target, table: Rows) -> Checked:
     spec = cases.rows().get(name)
     if spec is None:
         case = cases.build(name, target.device)

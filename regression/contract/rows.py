@@ -93,10 +93,13 @@ def uncovered(spec: Spec, target: Target) -> tuple[str, ...]:
 
 
 def _watched(target: Target) -> Callable[..., Any]:
-    """The operation, with its inputs compared before and after, except inside a capture."""
+    """The operation, with its inputs compared before and after.
+
+    Not inside a capture, and not on a stream beside the default one: looking would end what runs at once.
+    """
 
     def attend(*tensors: Tensor, out: Tensor, **options: Any) -> None:
-        if target.device == "cuda" and torch.cuda.is_current_stream_capturing():
+        if target.device == "cuda" and torch.cuda.current_stream() != torch.cuda.default_stream():
             target.attend(*tensors, out=out, **options)
             return
         before = _fingerprints(tensors)
