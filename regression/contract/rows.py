@@ -12,8 +12,7 @@ from torch import Tensor
 from fixtures import oracle
 from fixtures.cases import Spec
 from fixtures.cases.execute import Executor
-from fixtures.cases.realise import over_capacity
-from fixtures.inputs import Inputs
+from fixtures.cases.realise import control, over_capacity
 from regression import call
 from regression.contract.arena import Arena
 from regression.contract.gates import Violation, over_budget
@@ -44,7 +43,7 @@ class Rows:
             device=target.device,
             workspace=None if target.extension is None else target.extension.workspace,
             own_words=is_own(target),
-            judge=lambda spec, lens, out, inputs: _far_from_truth(truths, spec, lens, out, inputs),
+            judge=lambda spec, lens, out: _far_from_truth(truths, spec, lens, out),
         )
         return cls(target=target, executor=executor, truths=truths)
 
@@ -117,11 +116,11 @@ def _fingerprints(tensors: Sequence[Tensor]) -> list[str | None]:
 
 
 def _far_from_truth(
-    truths: dict[tuple[object, ...], Tensor], spec: Spec, lens: Sequence[int], out: Tensor, control: Inputs
+    truths: dict[tuple[object, ...], Tensor], spec: Spec, lens: Sequence[int], out: Tensor
 ) -> Iterator[str]:
     """A complaint when the output is over its budget; the truth is the control's."""
     key = spec.contents(lens)
     if key not in truths:
-        truths[key] = oracle.attend(control).out
+        truths[key] = oracle.attend(control(spec, lens)).out
     truth = truths[key].masked_fill(over_capacity(spec, lens), float("nan"))
     yield from over_budget(out, truth)
