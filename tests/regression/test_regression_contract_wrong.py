@@ -13,6 +13,7 @@ from torch import Tensor
 
 from fixtures import cases
 from fixtures.quantise import decode
+from regression import call
 from regression.contract import command as contract_command
 from regression.contract.results import CaseResult, decide
 from regression.target import Target
@@ -127,6 +128,15 @@ def first_lengths_kept(attend: Attend) -> Attend:
     return wrong
 
 
+def first_table_kept(attend: Attend) -> Attend:
+    seen: dict[int, Tensor] = {}
+
+    def wrong(q: Tensor, k: Tensor, v: Tensor, table: Tensor, lens: Tensor, **options: Any) -> None:
+        attend(q, k, v, seen.setdefault(table.data_ptr(), table.clone()), lens, **options)
+
+    return wrong
+
+
 def stops_on(kind: type[BaseException]) -> Wrap:
     def wrap(_attend: Attend) -> Attend:
         def wrong(*_tensors: Tensor, **_options: Any) -> None:
@@ -172,6 +182,7 @@ WRONG: dict[str, tuple[Wrap, str, str]] = {
     "converts instead of refusing": (before(converts), "refused-q-bf16", "refusal"),
     "writes, then refuses": (writes_first, "refused-page-24", "refusal"),
     "one buffer for all": (one_buffer, "at-once", "layout"),
+    "table kept": (first_table_kept, "states-moved", "layout"),
     "lengths kept": (first_lengths_kept, "states-shrink", "layout"),
     "raises": (stops_on(ArithmeticError), "permuted", "kernel-failed"),
     "raises on a made-up case": (stops_on(ArithmeticError), "k-codes", "kernel-failed"),
@@ -221,6 +232,26 @@ def test_a_write_beside_the_output_is_seen(kernel: Target) -> None:
 
     (result,) = run(dataclasses.replace(kernel, attend=wrong), "permuted-3x64")
     assert {violation.gate for violation in result.violations} == {"output-written"}
+
+
+def test_a_lost_context_ends_the_run_with_its_case(kernel: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[int] = []
+    monkeypatch.setattr(call, "context_is_lost", lambda _target: counted.append(0) or len(counted) == 2)
+    results = run(kernel, "permuted-3x64", "nan-q-3x64", "page-16-3x64")
+    assert [result.name for result in results] == ["permuted-3x64", "nan-q-3x64", "nan-q-3x64"]
+    assert results[-1].violations[0].gate == "kernel-failed"
+    assert decide(results, scope="it").word == "rejected"
+
+
+def test_want_of_memory_leaves_out_large_rows_alone(kernel: Target) -> None:
+    def wrong(*_tensors: Tensor, **_options: Any) -> None:
+        raise MemoryError
+
+    small = dataclasses.replace(kernel, attend=wrong)
+    (result,) = run(small, "far-32-3x64")
+    assert (result.ran, result.uncovered) == (False, ("too little memory",))
+    with pytest.raises(MemoryError):
+        run(small, "permuted-3x64")
 
 
 def test_nothing_run_is_unknown(kernel: Target) -> None:
