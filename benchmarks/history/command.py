@@ -16,7 +16,7 @@ from typing import Any
 import artifacts
 from artifacts import ArtifactsError, Side, Targets, git, places
 from artifacts.sides import from_path, to_json
-from benchmarks.history import audit, commits, machine_key, results, runner, verdict
+from benchmarks.history import audit, commits, machine_key, protocol, results, runner, verdict
 from benchmarks.history.commits import Commit
 from benchmarks.history.results import ResultsError, Tally
 from benchmarks.history.runner import Desk
@@ -116,9 +116,8 @@ def _one(task: Task, folder: Path, options: argparse.Namespace) -> Outcome:
 def _side(task: Task) -> Side:
     if task.artifact is not None:
         return from_path(task.artifact)
-    return artifacts.candidate(
-        task.commit.name, Targets(), progress=lambda text: print(f"  {text}", flush=True)
-    )
+    wanted = Targets(architectures=protocol.ARCHITECTURES)
+    return artifacts.candidate(task.commit.name, wanted, progress=lambda text: print(f"  {text}", flush=True))
 
 
 def _measured(

@@ -19,6 +19,8 @@ SIDE_VARIABLE = "KERNELGATE_HISTORY_SIDE"
 NOTES_VARIABLE = "KERNELGATE_HISTORY_NOTES"
 RESULT = "result.json"  # in the folder that asv keeps for a class while it runs
 TIMEOUT_S = 1800
+MEASURED = (0, 3)  # admitted, or measured of a tree that differs from its commit: that is said elsewhere
+JUDGED = (*MEASURED, 1)  # a rejection is a result too, where the figure says what was rejected
 
 
 class UnmeasuredError(Exception):
@@ -41,7 +43,7 @@ def binary(backend: str, arch: str) -> Path:
     raise UnmeasuredError("no-binary", f"the commit came without a library for {backend} {arch}", skip=True)
 
 
-def command(*arguments: str, codes: Sequence[int] = (0,)) -> Any:
+def command(*arguments: str, codes: Sequence[int] = MEASURED) -> Any:
     """Run `python -m ARGUMENTS --json …` and return the JSON; UnmeasuredError with its verdict otherwise."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / RESULT

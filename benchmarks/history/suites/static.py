@@ -53,7 +53,7 @@ class Costs:
 
 def _kernels(arch: str) -> list[Kernel]:
     found = measure.command(
-        "benchmarks", "static", "--artifact", str(measure.binary("cuda", arch)), codes=(0, 1)
+        "benchmarks", "static", "--artifact", str(measure.binary("cuda", arch)), codes=measure.JUDGED
     )
     kernels: list[Kernel] = found[0]["kernels"]
     return kernels
