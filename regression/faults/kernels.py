@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import lzma
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,8 @@ from regression.faults.tree import Tree
 from regression.faults.trials import Trial
 
 INDEX, ARCHIVE = "faults.json", "kernels.tar.xz"
+# Quick, but with a window over several kernels, which differ by little.
+FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": 32 << 20}]
 TIME_BASE = "spin-nothing"
 PYTHON = "grouped_attention/"
 
@@ -121,7 +124,10 @@ def pack(trials: Sequence[Trial], workshop: Workshop, out: Path, progress: Any =
     }
     out.mkdir(parents=True, exist_ok=True)
     (out / INDEX).write_text(json.dumps(index, indent=1, sort_keys=True) + "\n")
-    with tarfile.open(out / ARCHIVE, "w:xz", preset=6) as archive:
+    with (
+        lzma.open(out / ARCHIVE, "wb", filters=FILTERS) as packed,
+        tarfile.open(fileobj=packed, mode="w|") as archive,
+    ):
         for path, name in cargo.names.items():
             archive.add(path, name)
     return out
