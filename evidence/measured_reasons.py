@@ -212,4 +212,32 @@ HISTORY: Mapping[str, tuple[str, str]] = {
         "Read the message: it names what to install.",
     ),
     "no-results": ("There is no history to draw yet.", "Run the history session first."),
+    "results-missing": (
+        "A figure of a commit should be there, and isn't.",
+        "Read the lines above and the log that they name; history -- --rev REV measures it again.",
+    ),
+    "results-unreadable": ("A result file is damaged.", "Look at the file that is named; move it away."),
+    "nothing-measured": ("No figure was taken.", "Read the message; this machine may have none to take."),
+    "not-measured": ("A suite's command ended without a result.", "Run the command that is named by hand."),
+    "published": ("The pages were made, and hold a graph of every figure.", "Serve the folder."),
+    "not-published": ("asv didn't make the pages, or left a graph out.", "Read its output above."),
+    "bisect-ambiguous": (
+        "Skipped commits leave several that may be the first slower one.",
+        "Raise --budget, or make the skipped commits build.",
+    ),
+    "bisect-stopped": ("A step's machinery failed, so the search ended.", "Read the message."),
+    "ends-unknown": ("The good and the bad end could not be compared.", "Read the message."),
+    "no-reference": (
+        "No saved run of this test on this machine is there to compare with.",
+        "Run the bench session of the base first; then run it again.",
+    ),
+    "step-rejected": ("A step of the night rejects.", "Read its log: it is named with the step."),
+    "step-failed": (
+        "A step of the night crashed, ran too long, or said one thing while its exit status said another.",
+        "Read its log.",
+    ),
+    "step-unknown": ("A step of the night could not measure what it should.", "Read its log."),
+    "step-undecided": ("A step of the night measured, and claims nothing.", "Read its log."),
+    "not-run": ("A step of the night that should be there isn't.", "Read the message."),
+    "partial": ("Only some steps were asked for.", "Run the night without --only."),
 }

@@ -20,7 +20,10 @@ def conclude(
     for word, verdict in WORST_FIRST:
         found = [one for one in done if one.word == word and (not one.step.control or word == FAILED)]
         if found:
-            return verdict, f"{word}: {len(found)} of {len(done)} steps, {_first(found)}{_also(done, word)}"
+            return (
+                verdict,
+                f"step-{word}: {len(found)} of {len(done)} steps, {_first(found)}{_also(done, word)}",
+            )
     gaps = [one for one in missing if one.is_gap]
     if gaps:
         return "unknown", f"not-run: {plan.names(gaps)}"

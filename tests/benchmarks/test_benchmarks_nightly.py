@@ -154,7 +154,7 @@ def test_no_step_stops_another_and_none_is_lost(
     assert cli.main(["nightly", "--json", str(tmp_path / "night.json")]) == 1
     text = capsys.readouterr().out
     first = "first bad: rejected (bits-differ: 3 groups); also 3 failed"
-    assert text.splitlines()[-1].startswith(f"verdict: rejected (rejected: 1 of 6 steps, {first}")
+    assert text.splitlines()[-1].startswith(f"verdict: rejected (step-rejected: 1 of 6 steps, {first}")
     assert "not run: x: y" in text
     stated = json.loads((tmp_path / "night.json").read_text())
     words = ["passed", "rejected", "failed", "failed", "failed", "passed"]
