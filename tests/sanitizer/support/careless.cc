@@ -1,5 +1,5 @@
-// A user's own kernel with mistakes: it reads CARELESS bytes behind the cache, and keeps LEAKED bytes a call. Its
-// output is always zero.
+// A user's own kernel with mistakes: it reads CARELESS bytes behind the cache, and keeps LEAKED bytes a call.
+// Its output is always zero.
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/function.h>
 
