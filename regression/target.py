@@ -108,8 +108,6 @@ def base_build(backend: str, arch: str, *, of: Side | None) -> Target:
 
 def from_path(path: Path, *, backend: str | None = None, arch: str | None = None) -> Target:
     """A shared library, an artifact folder, or a folder of several of which backend and arch choose one."""
-    if not path.exists():
-        raise TargetError(f"{path} does not exist")
     with _refusals():
         return _only(side_from_path(path), backend=backend, arch=arch)
 

@@ -69,8 +69,6 @@ def copy(library: Path, folder: Path) -> Path:
 def _side(options: argparse.Namespace) -> Side:
     path = options.library or options.artifact
     if path is not None:
-        if not path.exists():
-            raise SubjectError("no-target", f"{path} does not exist")
         return _opened(path)
     targets = Targets(backends=(options.backend,), architectures=(options.arch,))
     return artifacts.candidate("worktree", targets, progress=_silent)

@@ -59,3 +59,10 @@ def test_edits_of_the_instrument_count_for_whatever_is_replayed(
         done = command("replay", option, what, "--backend", "host", "--groups", SMALL)
         assert done.code == 3
         assert "undecided (dirty-tree: " in done.verdict and "regression/judge.py" in done.verdict
+
+
+@pytest.mark.parametrize("option", ["--artifact", "--library"])
+def test_a_path_to_nothing_says_how_to_make_something(command: Command, option: str, tmp_path: Path) -> None:
+    done = command("replay", option, tmp_path / "none")
+    assert done.code == 4
+    assert "no-artifact" in done.verdict and "artifacts build --out" in done.verdict
