@@ -165,7 +165,7 @@ def _artifacts(side: Path) -> dict[tuple[str, str], str]:
 @nox.session(venv_backend="none", default=False)
 def nightly(session: nox.Session) -> None:
     """Run everything, on each GPU or the host's parts alone: `-- [--base SPEC] [--results FOLDER]`."""
-    interpreter = python(session, "run", "history", "plot")
+    interpreter = python(session, "run", "test", "history", "plot")
     module(session, interpreter, "benchmarks", "nightly", *session.posargs)
 
 

@@ -33,6 +33,9 @@ def add_options(verb: argparse.ArgumentParser) -> None:
         "--results", type=Path, metavar="DIR", help="of the history, restored before, saved after"
     )
     verb.add_argument("--budget", default="120s", metavar="TIME", help="of abba on each GPU; default 120s")
+    verb.add_argument(
+        "--faults", type=Path, metavar="DIR", help="planted faults, built elsewhere for the GPU"
+    )
     verb.add_argument("--only", metavar="WORDS", help="only steps whose names hold one of these, with commas")
     verb.add_argument("--list", action="store_true", help="build, say what would be run, and stop")
     verb.add_argument("--json", type=Path, metavar="PATH", help="write what became of each step there")
@@ -81,6 +84,7 @@ def _night(options: argparse.Namespace, folder: Path) -> Night:
         revision=git.commit(root, "HEAD") if git.is_repository(root) and not options.artifact else None,
         results=options.results.absolute() if options.results else None,
         budget=options.budget,
+        faults=options.faults.absolute() if options.faults else None,
     )
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 HOST_ARCHITECTURES = ("sm_70", "sm_90")
 MEMORY_TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck", "leakcheck")
+FUZZ = ("--minutes", "5")
 HOUR_S = 3600
+FAULTS_TIMEOUT_S = 6 * HOUR_S  # a hundred kernels are built
 HOST, GPU = "host", "gpu"
 
 
@@ -30,7 +32,10 @@ class Built:
 
 @dataclass(frozen=True, kw_only=True)
 class Night:
-    """What a plan is made for. `revision`: the commit of the candidate where there is git, else None."""
+    """What a plan is made for. `revision`: the commit of the candidate where there is git, else None.
+
+    `faults`: kernels with planted faults that were built elsewhere, for a GPU machine without compilers.
+    """
 
     candidate: Built
     base: Built
@@ -39,6 +44,7 @@ class Night:
     revision: str | None
     results: Path | None
     budget: str
+    faults: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +97,8 @@ def _host(night: Night) -> Iterator[Step | Missing]:
         if arch == HOST_ARCHITECTURES[0]:
             memory = ("sanitizer", "memcheck", "--backend", "host", "--artifact", folder)
             yield Step(name=f"memcheck host {arch}", arguments=memory)
+            yield Step(name=f"fuzz host {arch}", arguments=("regression", "fuzz", *chosen, *FUZZ))
+            yield _faults(("--backend", "host", "--arch", arch), f"faults host {arch}", HOST, None)
     for (backend, arch), folder in night.candidate.folders.items():
         if backend == "cuda":
             base = night.base.folders.get((backend, arch))
@@ -99,6 +107,11 @@ def _host(night: Night) -> Iterator[Step | Missing]:
                 name=f"static cuda {arch}",
                 arguments=("benchmarks", "static", "--artifact", folder, *against),
             )
+
+
+def _faults(target: tuple[str, ...], name: str, scope: str, gpu: int | None) -> Step:
+    command = ("regression", "faults", *target)
+    return Step(name=name, arguments=command, scope=scope, gpu=gpu, timeout_s=FAULTS_TIMEOUT_S)
 
 
 def _control(arch: str, base: str) -> Step:
@@ -113,6 +126,8 @@ def _gpus(night: Night) -> Iterator[Step | Missing]:
             "replay cuda",
             "contract cuda",
             *(f"{tool} cuda" for tool in MEMORY_TOOLS),
+            "fuzz cuda",
+            "faults cuda",
             "latency",
             "abba",
         )
@@ -133,10 +148,14 @@ def _on(gpu: Gpu, night: Night) -> Iterator[Step | Missing]:
         "replay": ("regression", "replay", *chosen, "--groups", "all"),
         "contract": ("regression", "contract", *chosen, "--cases", "all"),
         **{tool: ("sanitizer", tool, *chosen) for tool in MEMORY_TOOLS},
+        "fuzz": ("regression", "fuzz", *chosen, *FUZZ),
         "latency": ("benchmarks", "latency", *chosen),
     }
     for name, arguments in commands.items():
         yield Step(name=f"{name} {where}", arguments=arguments, scope=GPU, gpu=gpu.index)
+    built = ("--built", str(night.faults)) if night.faults else ()
+    target = ("--backend", "cuda", "--arch", gpu.arch, *built)
+    yield _faults(target, f"faults {where}", GPU, gpu.index)
     yield _abba(gpu, night, folder, where)
     yield _history(night, f"history {where}", gpu.index)
 

@@ -31,9 +31,16 @@ def test_without_a_gpu_the_hosts_parts_run_and_the_rest_is_named(tmp_path: Path)
     assert all(step.gpu is None for step in steps)
     names = [step.name for step in steps]
     assert names[:2] == ["replay host sm_70", "contract host sm_70"]
-    assert {"memcheck host sm_70", "static cuda sm_90", "history", "dashboard", "verdict", "pack"} <= set(
-        names
-    )
+    assert {
+        "memcheck host sm_70",
+        "fuzz host sm_70",
+        "faults host sm_70",
+        "static cuda sm_90",
+        "history",
+        "dashboard",
+        "verdict",
+        "pack",
+    } <= set(names)
     assert [one.name for one in missing][:3] == ["replay cuda", "contract cuda", "memcheck cuda"]
     assert not any(one.is_gap for one in missing)
     word, reason = ending.conclude([ended(steps[0])], missing, [], partial=False)
@@ -46,7 +53,8 @@ def test_each_gpu_runs_everything_on_its_own_library(tmp_path: Path) -> None:
     assert not missing
     for gpu in gpus:
         mine = {step.name.split()[0]: step for step in steps if step.gpu == gpu.index}
-        assert set(mine) == {"replay", "contract", *plan.MEMORY_TOOLS, "latency", "abba", "history"}
+        others = {"replay", "contract", "fuzz", "faults", "latency", "abba", "history"}
+        assert set(mine) == others | set(plan.MEMORY_TOOLS)
         assert f"/candidate/cuda-{gpu.arch}" in mine["racecheck"].arguments
         assert f"/base/cuda-{gpu.arch}" in mine["abba"].arguments
         assert "all" in mine["replay"].arguments
@@ -63,7 +71,10 @@ def test_a_library_that_was_not_built_is_a_gap(tmp_path: Path) -> None:
 
 
 def test_a_tree_without_git_uses_the_carried_artifacts(tmp_path: Path) -> None:
-    steps, missing = plan.steps(night(tmp_path, gpus=(Gpu(index=0, arch="sm_90"),), revision=None))
+    made = night(tmp_path, gpus=(Gpu(index=0, arch="sm_90"),), revision=None)
+    steps, missing = plan.steps(replace(made, faults=tmp_path / "faults"))
+    (faults,) = [step for step in steps if step.name == "faults gpu0 sm_90"]
+    assert faults.arguments[-2:] == ("--built", str(tmp_path / "faults"))
     (history,) = [step for step in steps if step.name.startswith("history")]
     assert history.arguments[2:4] == ("--artifact", str(tmp_path / "artifacts"))
     assert [one.name for one in missing] == ["dashboard"]
