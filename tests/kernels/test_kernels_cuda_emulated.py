@@ -7,17 +7,21 @@ are waited for.
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import emulated_kernels
 import pytest
-import random_calls
 import torch
 from emulated_kernels import Emulator
-from random_calls import Problem
 
 import grouped_attention as ga
+from fixtures.cases import Spec, drawn
+from fixtures.cases.case import causal
+from fixtures.cases.drawn import Seeded
+from fixtures.cases.realise import to_inputs
+from fixtures.inputs import Inputs
 
 ARCHITECTURES = (70, 80, 90)
 INSTANCES = ((6, 256), (3, 64))
@@ -29,7 +33,7 @@ def emulators(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Emula
     return cache(lambda arch: emulated_kernels.build(arch, tmp_path_factory.mktemp(f"simt-{arch}")))
 
 
-def differences(emulator: Emulator, host: ga.Extension, problem: Problem, *, reverse: bool) -> dict[str, int]:
+def differences(emulator: Emulator, host: ga.Extension, problem: Inputs, *, reverse: bool) -> dict[str, int]:
     acc, max_sum = emulator.partials(problem, reverse=reverse)
     expected_acc, expected_max_sum = host.grouped_e4m3_fp32_partials(*problem.tensors, **problem.scales)
     out = emulator.attention(problem, reverse=not reverse)
@@ -56,17 +60,19 @@ SAME = {"max and sum": 0, "numerators": 0, "output": 0}
 def test_random_calls_give_the_host_backends_bits(
     emulators: Callable[[int], Emulator], host: Host, arch: int, heads: int, dim: int, seed: int
 ) -> None:
-    problem = random_calls.draw(seed, heads=heads, dim=dim, longest=350)
-    found = differences(emulators(arch), host(f"sm_{arch}"), problem, reverse=seed % 2 == 1)
-    assert found == SAME, problem.label
+    spec = drawn.draw(Seeded(seed=seed), longest=350, instance=(heads, dim))
+    found = differences(emulators(arch), host(f"sm_{arch}"), to_inputs(spec), reverse=seed % 2 == 1)
+    assert found == SAME, spec
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_several_chunks_a_split(emulators: Callable[[int], Emulator], host: Host, arch: int) -> None:
     # Long enough for the ring of buffers to come round: six chunks and more in each split of sm_70.
-    problem = random_calls.draw(1007, heads=3, dim=64, longest=60_000, pages=(848,))
-    assert int(problem.row_lens.max()) > 80 * 6 * 64, problem.label
-    assert differences(emulators(arch), host(f"sm_{arch}"), problem, reverse=False) == SAME, problem.label
+    tokens = 80 * 6 * 64 + 1000
+    spec = replace(
+        drawn.draw(Seeded(seed=7), instance=(3, 64)), page=848, lens=causal(tokens, 5), entries=None
+    )
+    assert differences(emulators(arch), host(f"sm_{arch}"), to_inputs(spec), reverse=False) == SAME, spec
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
@@ -96,6 +102,7 @@ def test_a_planted_fault_shows(host: Host, tmp_path: Path, name: str) -> None:
     assert source.read_text().count(line) == 1
     source.write_text(source.read_text().replace(line, becomes))
     emulator = emulated_kernels.build(arch, tmp_path, kernels=kernels)
-    problem = random_calls.draw(1, heads=6, dim=256, longest=350)
+    spec = Spec(heads=6, dim=256, catches="", lens=causal(330, 7), page=112, permuted=True, wild=True, seed=1)
+    problem = to_inputs(spec)
     found = [differences(emulator, host(f"sm_{arch}"), problem, reverse=reverse) for reverse in (False, True)]
     assert any(each != SAME for each in found)
