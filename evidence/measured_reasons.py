@@ -52,7 +52,7 @@ CONTRACT: Mapping[str, tuple[str, str]] = {
     ),
     "exact-bits": (
         "An output that exact arithmetic gives to the bit came out otherwise.",
-        "python -m fixtures list --cases says what mistake the case is made for.",
+        "The table above the verdict says what mistake the case is made for.",
     ),
     "nan-misplaced": (
         "NaN where none may be, none where one must be, or not stored as 0x7FFF.",

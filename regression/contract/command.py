@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -26,8 +27,6 @@ KIND = "contract"
 NO_MEMORY = (MemoryError, torch.OutOfMemoryError)
 LARGE = ("far-", "pool-")
 
-Checked = tuple[tuple[Violation, ...], tuple[str, ...], bool]
-
 
 def run(options: argparse.Namespace, chosen: Target, console: Console) -> Judgement:
     """Check the chosen cases, keep a record, say what came out."""
@@ -47,37 +46,41 @@ def check(names: Sequence[str], target: Target) -> Iterator[CaseResult]:
     table = Rows.of(target)
     for name in names:
         tick = time.perf_counter()
-        violations, gaps, ran = _check(name, target, table)
-        seconds = time.perf_counter() - tick
-        yield CaseResult(name=name, violations=violations, uncovered=gaps, ran=ran, seconds=seconds)
+        result = _check(name, target, table)
+        yield replace(result, seconds=time.perf_counter() - tick)
         if call.context_is_lost(target):
-            text = f"{name}: the GPU's context is lost, and no later case could be run"
-            lost = Violation(gate="kernel-failed", text=text)
-            yield CaseResult(name=name, violations=(lost,))
+            yield _failed(name, "the GPU's context is lost, and no later case could be run")
             return
 
 
-def _check(name: str, target: Target, table: Rows) -> Checked:
+def _check(name: str, target: Target, table: Rows) -> CaseResult:
     try:
         return _held(name, target, table)
     except NO_MEMORY:
         # Pages gigabytes apart don't fit everywhere; nothing else may be left out for want of memory.
         if name.startswith(LARGE):
-            return (), ("too little memory",), False
+            return CaseResult(name=name, uncovered=("too little memory",), ran=False)
         raise
     except RuntimeError as error:
         if not call.context_is_lost(target):
             raise
-        return (Violation(gate="kernel-failed", text=f"{name}: {error}"),), (), True
+        return _failed(name, str(error))
 
 
-def _held(name: str, target: Target, table: Rows) -> Checked:
+def _held(name: str, target: Target, table: Rows) -> CaseResult:
     spec = cases.rows().get(name)
     if spec is None:
         case = cases.build(name, target.device)
-        return gates.check(case, target), gates.uncovered(case, target), True
+        broken, gaps = gates.check(case, target), gates.uncovered(case, target)
+        return CaseResult(name=name, catches=case.catches, violations=broken, uncovered=gaps)
     gaps = rows.uncovered(spec, target)
-    return ((), gaps, False) if gaps else (table.check(spec), (), True)
+    if gaps:
+        return CaseResult(name=name, catches=spec.catches, uncovered=gaps, ran=False)
+    return CaseResult(name=name, catches=spec.catches, violations=table.check(spec))
+
+
+def _failed(name: str, text: str) -> CaseResult:
+    return CaseResult(name=name, violations=(Violation(gate="kernel-failed", text=f"{name}: {text}"),))
 
 
 def _select(text: str) -> tuple[str, ...]:

@@ -19,10 +19,11 @@ SHOWN = 24
 @dataclass(frozen=True, kw_only=True)
 class CaseResult:
     """One case. `uncovered` names what could not be held against the target; without anything left that
-    could be, `ran` is False.
+    could be, `ran` is False. `catches` is the mistake that the case is made for.
     """
 
     name: str
+    catches: str = ""
     violations: tuple[Violation, ...] = ()
     uncovered: tuple[str, ...] = ()
     ran: bool = True
@@ -59,11 +60,11 @@ def uncovered(results: Sequence[CaseResult]) -> str:
 def failures(results: Sequence[CaseResult]) -> Table:
     """The broken cases, for a terminal."""
     table = Table(title="broken", title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for heading in ("case", "gate", "what"):
+    for heading in ("case", "gate", "what", "made for"):
         table.add_column(heading, overflow="fold")
-    broken = [(result.name, violation) for result in results for violation in result.violations]
-    for name, violation in broken[:SHOWN]:
-        table.add_row(name, violation.gate, violation.text.removeprefix(f"{name}: "))
+    broken = [(result, violation) for result in results for violation in result.violations]
+    for case, violation in broken[:SHOWN]:
+        table.add_row(case.name, violation.gate, violation.text.removeprefix(f"{case.name}: "), case.catches)
     if len(broken) > SHOWN:
         table.add_row(f"… and {len(broken) - SHOWN} more", "", "--json has all")
     return table
