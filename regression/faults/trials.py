@@ -69,7 +69,8 @@ def plan(chosen: Sequence[Fault], *, backend: str, arch: str, gpu: bool) -> Plan
             needs_gpu += [fault.name] if "cuda" in fault.backends and not gpu else []
         else:
             trials.append(trial)
-    return Plan(trials=tuple(trials), needs_gpu=tuple(needs_gpu))
+    # Builds for a memory tool take longest: the other faults needn't wait for them.
+    return Plan(trials=tuple(sorted(trials, key=lambda trial: trial.twin)), needs_gpu=tuple(needs_gpu))
 
 
 def _trial(fault: Fault, backend: str, arch: str, gpu: bool) -> Trial | None:
