@@ -49,6 +49,8 @@ def unwritten_state(tensor: torch.Tensor) -> int:
 
 
 def fill(tensors: tuple[torch.Tensor, ...]) -> None:
-    """Overwrite workspace tensors: their contents must not matter."""
+    """Overwrite workspace tensors with NaN, as tiny numbers would vanish in a sum: their contents must not
+    matter.
+    """
     for tensor in tensors:
-        tensor.view(torch.uint8).fill_(0xA5)
+        tensor.view(torch.uint8).fill_(0xFF)
