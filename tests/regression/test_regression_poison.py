@@ -42,4 +42,5 @@ def test_partials_are_unwritten_until_they_are_written() -> None:
 def test_fill_overwrites_every_byte() -> None:
     tensor = torch.zeros(3, 5)
     poison.fill((tensor,))
-    assert bool((tensor.view(torch.uint8) == 0xA5).all())
+    assert bool((tensor.view(torch.uint8) == 0xFF).all())
+    assert bool(tensor.isnan().all())
