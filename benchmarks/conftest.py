@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ THREADS = 1  # neighbours disturb one thread less than many
 MACHINE = pytest.StashKey[dict[str, str]]()
 REPORTS = pytest.StashKey[list[ending.Timed]]()
 VERDICT = pytest.StashKey[str]()
+STARTED = pytest.StashKey[datetime]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,6 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "threshold(gpu, host): how much slower than the saved run, median:5%")
     config.stash[MACHINE] = machine_key.describe()
     config.stash[REPORTS] = []
+    config.stash[STARTED] = datetime.now(UTC)
 
 
 def pytest_benchmark_update_machine_info(config: pytest.Config, machine_info: dict[str, Any]) -> None:
@@ -77,6 +80,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     reports: list[ending.Timed] = session.config.stash[REPORTS]
     word, reason = ending.conclude(reports, int(exitstatus))
     session.config.stash[VERDICT] = f"verdict: {word} ({reason})"
+    if reports:
+        print(f"\nrecord: {ending.keep(reports, word, reason, session.config.stash[STARTED])}")
     session.exitstatus = ending.EXIT_CODES[word]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +15,27 @@ from artifacts import Binary, Side
 from artifacts.errors import ArtifactsError
 from benchmarks.bench import saved
 from benchmarks.bench.saved import Threshold
+from evidence import places, record, store
+from evidence.record import Reason, Subject
 
-PROTOCOL = "bench-1"
+KIND, PROTOCOL = "bench", "bench-1"
+RECORDED = {"admitted": "pass", "rejected": "fail", "undecided": "unknown", "unknown": "unknown"}
 EXIT_CODES = {"admitted": 0, "rejected": 1, "undecided": 3, "unknown": 4}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Timed:
-    """One test's end: `word` is bits-differ, slower, within or unknown (nothing to compare with)."""
+    """One test's end: `word` is bits-differ, slower, within or unknown (nothing to compare with).
+
+    `times_s` are its rounds, of `launches` calls each; `subject` is what was timed.
+    """
 
     name: str
     word: str
     text: str
-    backend: str
+    subject: Subject
+    launches: int = 1
+    times_s: tuple[float, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -51,10 +60,34 @@ def judge(request: pytest.FixtureRequest, benchmark: Any, extension: Any, wrong:
             request.config.getoption("--reference"),
         )
         word, text = found.word, f"{name}: {found.text()}"
-    timed = Timed(name=name, word=word, text=text, backend=extension.backend)
     binary = {"sha256": extension.sha256, "code_digest": extension.code_digest}
+    timed = Timed(
+        name=name,
+        word=word,
+        text=text,
+        subject=Subject(backend=extension.backend, arch=extension.arch, **binary),
+        launches=benchmark.extra_info["launches"],
+        times_s=tuple(benchmark.stats.stats.data),
+    )
     benchmark.extra_info.update(key=key, passed=timed.passed, word=word, text=text, **binary)
     return timed
+
+
+def keep(found: Sequence[Timed], word: str, reason: str, started: datetime) -> Path:
+    """Append the evidence record of a run, with every round."""
+    code, _, text = reason.partition(": ")
+    made = record.make(
+        kind=KIND,
+        artifact=found[0].subject,
+        inputs=places.inputs_hash(),
+        selection={"tests": [one.name for one in found], "protocol": PROTOCOL},
+        outcome=RECORDED[word],
+        reasons=(Reason(code=code, text=text),),
+        results={"tests": [asdict(one) for one in found]},
+        started_at=started,
+        duration_s=(datetime.now(UTC) - started).total_seconds(),
+    )
+    return store.append(made)
 
 
 def threshold(node: pytest.Item, backend: str) -> Threshold:
@@ -83,7 +116,7 @@ def conclude(found: Sequence[Timed], status: int) -> tuple[str, str]:
             return "rejected", f"{word}: {len(bad)} of {len(found)}, first {bad[0].text}"
     if status != 0 or not found:
         return "unknown", f"nothing-measured: {len(found)} tests timed, pytest's exit status {status}"
-    if any(one.backend == "host" for one in found):
+    if any(one.subject.backend == "host" for one in found):
         text = "a CPU's clock tests the instrument and says nothing of the kernel"
         return "unknown", f"host-clock: {len(found)} tests timed; {text}"
     new = [one for one in found if one.word == "unknown"]

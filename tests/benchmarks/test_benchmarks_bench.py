@@ -19,7 +19,10 @@ from artifacts.errors import ArtifactsError
 from benchmarks.bench import ending, saved, subject
 from benchmarks.bench.ending import Timed
 from benchmarks.bench.saved import SavedError, Threshold
+from evidence import store
+from evidence.record import Subject
 from fixtures import golden
+from grouped_attention.build import default_store
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = {"test": "t", "machine": "m"}
@@ -60,7 +63,8 @@ def test_each_test_is_held_against_the_newest_run_that_passed(tmp_path: Path) ->
 
 
 def timed(word: str, backend: str = "cuda") -> Timed:
-    return Timed(name="t", word=word, text=f"t: {word}", backend=backend)
+    subject_of = Subject(backend=backend, arch="sm_90", sha256="0" * 64)
+    return Timed(name="t", word=word, text=f"t: {word}", subject=subject_of)
 
 
 @pytest.mark.parametrize(
@@ -128,8 +132,9 @@ def test_a_folder_without_a_fitting_library_is_refused() -> None:
 
 def bench(folder: Path, *options: str) -> tuple[int, str]:
     command = [sys.executable, "-m", "pytest", "benchmarks/test_latency.py", "--backend", "host", "-k", "8k"]
-    save = [f"--benchmark-storage=file://{folder}", "--benchmark-autosave", "-p", "no:cacheprovider"]
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'kernels'}"}
+    save = [f"--benchmark-storage=file://{folder / 'runs'}", "--benchmark-autosave", "-p", "no:cacheprovider"]
+    places = {"KERNELGATE_HOME": str(folder / "home"), "GROUPED_ATTENTION_STORE": str(default_store())}
+    environment = {**os.environ, **places, "PYTHONPATH": f"{ROOT}:{ROOT / 'kernels'}"}
     done = subprocess.run(
         [*command, *save, *options], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
@@ -140,7 +145,10 @@ def test_a_slower_run_fails_its_test_and_is_no_reference(tmp_path: Path) -> None
     code, text = bench(tmp_path)
     assert code == 4 and text.splitlines()[-1].startswith("verdict: unknown (host-clock: 1 tests timed")
     assert "benchmark 'context 8192': 1 tests" in text
-    (first,) = tmp_path.rglob("*.json")
+    (first,) = (tmp_path / "runs").rglob("*.json")
+    (kept,) = store.load(tmp_path / "home" / "records").records
+    assert (kept.kind, kept.outcome, kept.reasons[0].code) == ("bench", "unknown", "host-clock")
+    assert len(kept.results["tests"][0]["times_s"]) == 30 and kept.artifact.arch == "sm_70"
     value = json.loads(first.read_text())
     (entry,) = value["benchmarks"]
     assert entry["extra_info"]["passed"] and "machine" in value["machine_info"]
