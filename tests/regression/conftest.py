@@ -128,6 +128,10 @@ def greedy(q, k_cache, v_cache, table, lens, *, out, **scales):
     table[0, -1] += 1
     k_cache[-1, -1, 0, 0] ^= 1
 
+def forger(q, k_cache, v_cache, table, lens, *, out, **scales):
+    v_cache.fill_(0x38)
+    honest(q, k_cache, v_cache, table, lens, out=out, **scales)
+
 def rough(*args, out, **scales):
     honest(*args, out=out, **scales)
     out.mul_(1.01)

@@ -130,6 +130,18 @@ def test_all_changed_inputs_are_named(command, callables: str) -> None:
 
 
 @pytest.mark.usefixtures("goldens")
+@pytest.mark.parametrize("group", ["3x64-8k-00", "3x64-8k-25"])
+def test_the_truth_is_older_than_what_a_kernel_wrote(command, callables: str, group: str) -> None:
+    """A kernel that changes V, and is right about the changed V; groups outside of core are watched too."""
+    options = ("--callable", f"{callables}:forger", "--groups", group)
+    done = command("replay", "--backend", "host", "--arch", "sm_70", *options)
+    codes = [reason["code"] for reason in done.json["reasons"]]
+    assert {"inputs-modified", "over-budget"} <= set(codes)
+    assert "v_cache" in done.groups[group]["modified_inputs"]
+    assert done.groups[group]["accuracy"]["relative_l2"] > 0.1
+
+
+@pytest.mark.usefixtures("goldens")
 def test_a_library_of_another_architecture_is_not_compared(command, artifact: Path) -> None:
     done = command("replay", "--artifact", artifact, "--arch", "sm_90", *CHOSEN)
     assert (done.code, done.json["outcome"], "results" in done.json) == (4, "unknown", False)
