@@ -219,6 +219,10 @@ HISTORY: Mapping[str, tuple[str, str]] = {
     "results-unreadable": ("A result file is damaged.", "Look at the file that is named; move it away."),
     "nothing-measured": ("No figure was taken.", "Read the message; this machine may have none to take."),
     "not-measured": ("A suite's command ended without a result.", "Run the command that is named by hand."),
+    "taken": (
+        "Another machine's results were taken over.",
+        "Look at the files that are named: both machines have them, in other words.",
+    ),
     "published": ("The pages were made, and hold a graph of every figure.", "Serve the folder."),
     "not-published": ("asv didn't make the pages, or left a graph out.", "Read its output above."),
     "bisect-ambiguous": (

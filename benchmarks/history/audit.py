@@ -29,12 +29,14 @@ def load(folder: Path) -> tuple[list[File], list[str]]:
     return found, lines
 
 
-def take(other: Path, folder: Path) -> list[str]:
-    """Copy another machine's results into the folder. Where both have a file, ours stays; a line says so.
+def take(other: Path, folder: Path) -> tuple[int, list[str]]:
+    """Copy another machine's results into the folder; how many files, and a line for each that differs.
+
+    Where both have a file, ours stays.
 
     The index of benchmarks is taken only where there is none: both machines have the same suites.
     """
-    lines = []
+    count, lines = 0, []
     for path in _all(other):
         target = folder / path.relative_to(other)
         if target.exists():
@@ -43,7 +45,8 @@ def take(other: Path, folder: Path) -> list[str]:
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
         results.write(target, path.read_bytes())
-    return lines
+        count += 1
+    return count, lines
 
 
 def _all(folder: Path) -> Iterable[Path]:

@@ -56,13 +56,18 @@ def run(options: argparse.Namespace) -> int:
     if not runner.is_installed():
         return _end(Verdict(word="unknown", code="no-asv", text=runner.NO_ASV), [], [], options)
     try:
-        taken = audit.take(options.take, folder) if options.take else []
-        outcomes = [_one(task, folder, options) for task in _tasks(options)]
-        complaints = [*taken, *audit.complaints(places.root(), folder)]
+        taken, differing = audit.take(options.take, folder) if options.take else (0, [])
+        outcomes = [_guarded(task, folder, options) for task in _tasks(options)]
+        complaints = [*differing, *audit.complaints(places.root(), folder)]
     except (ArtifactsError, ResultsError) as error:
         code = error.code if isinstance(error, ArtifactsError) else "results-unreadable"
         return _end(Verdict(word="unknown", code=code, text=str(error)), [], [], options)
-    return _end(verdict.conclude(outcomes), outcomes, complaints, options)
+    found = verdict.taken(taken, len(differing)) if _only_takes(options) else verdict.conclude(outcomes)
+    return _end(found, outcomes, complaints, options)
+
+
+def _only_takes(options: argparse.Namespace) -> bool:
+    return bool(options.take and not (options.last or options.rev or options.artifact))
 
 
 def results_folder(given: Path | None) -> Path:
@@ -74,6 +79,8 @@ def results_folder(given: Path | None) -> Path:
 
 def _tasks(options: argparse.Namespace) -> list[Task]:
     root = places.root()
+    if _only_takes(options):
+        return []
     if options.artifact is not None:
         return [Task(commit=_commit_of(options), artifact=options.artifact)]
     if options.rev:
@@ -97,6 +104,16 @@ def _commit_of(options: argparse.Namespace) -> Commit:
             "usage", f"--commit {name}: give all 40 digits, as no git here can complete them"
         )
     return Commit(name=name)
+
+
+def _guarded(task: Task, folder: Path, options: argparse.Namespace) -> Outcome:
+    """One commit; when its artifacts can't be had, that is its outcome, and the others go on."""
+    try:
+        return _one(task, folder, options)
+    except ArtifactsError as error:
+        reason = f"{error.code}: {error.text}"
+        print(f"  {reason}", flush=True)
+        return Outcome(commit=task.commit.name, tally=Tally(failed=(reason,)))
 
 
 def _one(task: Task, folder: Path, options: argparse.Namespace) -> Outcome:

@@ -64,6 +64,14 @@ def conclude(outcomes: Sequence[Outcome]) -> Verdict:
     return Verdict(word="admitted", code="measured", text=f"{text}; nothing was compared")
 
 
+def taken(files: int, differing: int) -> Verdict:
+    """Of a run that only took over another machine's results."""
+    text = f"{files} files taken over, {differing} left where they were, as ours differ"
+    return Verdict(
+        word="undecided" if differing else "admitted", code="taken", text=f"{text}; nothing measured"
+    )
+
+
 def _first(outcome: Outcome) -> str:
     names = (*outcome.tally.failed, *outcome.lost, f"asv's exit status {outcome.status}")
     return f"{outcome.commit[:12]}: {names[0]}"

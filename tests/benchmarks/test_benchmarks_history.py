@@ -168,11 +168,41 @@ def test_another_machines_results_are_taken_and_differing_ones_named(tmp_path: P
         (folder / "m" / "both.json").write_text(content)
     (there / "n").mkdir()
     (there / "n" / "new.json").write_text("3")
-    (line,) = audit.take(there, here)
-    assert line.endswith("both.json") and (here / "m" / "both.json").read_text() == "1"
+    count, (line,) = audit.take(there, here)
+    assert count == 1 and line.endswith("both.json") and (here / "m" / "both.json").read_text() == "1"
     assert (here / "n" / "new.json").read_text() == "3"
     with pytest.raises(ResultsError, match="no such folder"):
         audit.take(tmp_path / "nowhere", here)
+
+
+def test_taking_over_measures_nothing(
+    project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.commit("one")
+    (tmp_path / "there" / "m").mkdir(parents=True)
+    (tmp_path / "there" / "m" / "machine.json").write_text("{}")
+    code, text = history(capsys, tmp_path / "here", "--take", str(tmp_path / "there"))
+    assert code == 0 and text.splitlines()[-1].startswith(
+        "verdict: admitted (taken: 1 files taken over, 0 left"
+    )
+
+
+def test_a_commit_that_cannot_be_built_stops_no_other(
+    project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [project.commit("one"), project.commit("two")]
+
+    def side(task: command.Task) -> Side:
+        if task.commit.name == names[0]:
+            raise ArtifactsError("no-kernels", "nothing to build")
+        return Side(origin="stand-in")
+
+    monkeypatch.setattr(command, "_side", side)
+    code, text = history(capsys, tmp_path / "results", "--last", "2")
+    assert code == 4 and text.splitlines()[-1].endswith(
+        f"first {names[0][:12]}: no-kernels: nothing to build)"
+    )
+    assert [results.read(path).commit for path in results.files(tmp_path / "results")] == [names[1]]
 
 
 def result_file(folder: Path, **rows: Any) -> Path:
