@@ -18,7 +18,7 @@ THRESHOLDS = {8192: "median:5%", 65536: "median:3%", 131072: "median:2%", 262144
 CASES = [
     pytest.param(
         context,
-        id=f"{context // 1024}k",
+        id=str(context),
         marks=[
             pytest.mark.benchmark(group=f"context {context}"),
             pytest.mark.threshold(limit, "median:30%"),
