@@ -244,7 +244,7 @@ def calibrate(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def bench(session: nox.Session) -> None:
-    """Time the operation with pytest-benchmark, against the last saved run: `-- [--artifact DIR] [-k 8192]`."""
+    """Time the operation by pytest-benchmark, against the last saved run: `-- [--artifact DIR] [-k 8192]`."""
     saved = [f"--benchmark-storage=file://{HOME / 'benchmarks'}", "--benchmark-autosave"]
     timed = ["benchmarks/test_latency.py", *saved, *session.posargs]
     module(session, python(session, "run", "bench"), "pytest", *timed)
