@@ -145,8 +145,13 @@ def _clean(chosen: Sequence[Trial], source: Kernels, *, least: int, jobs: int) -
         pending = [
             pool.submit(runs.run, gate, source.sound(trial), trial.selection(gate)) for trial, gate in wanted
         ]
-        found = [future.result() for future in pending]
+        found = tuple(_told(future.result(), number) for number, future in enumerate(pending, start=1))
     return (*found, *_clean_alone(chosen, source))
+
+
+def _told(one: Run, number: int) -> Run:
+    print(f"sound kernel, run {number}: {one.gate} {one.word} in {one.seconds:.1f} s", flush=True)
+    return one
 
 
 def _clean_alone(chosen: Sequence[Trial], source: Kernels) -> Iterator[Run]:
