@@ -131,8 +131,15 @@ def test_a_folder_without_a_fitting_library_is_refused() -> None:
 
 
 def bench(folder: Path, *options: str) -> tuple[int, str]:
-    command = [sys.executable, "-m", "pytest", "benchmarks/test_latency.py", "--backend", "host", "-k", "8192"]
-    save = [f"--benchmark-storage=file://{folder / 'runs'}", "--benchmark-autosave", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "benchmarks/test_latency.py", "--backend", "host"]
+    save = [
+        "-k",
+        "8192",
+        f"--benchmark-storage=file://{folder / 'runs'}",
+        "--benchmark-autosave",
+        "-p",
+        "no:cacheprovider",
+    ]
     places = {"KERNELGATE_HOME": str(folder / "home"), "GROUPED_ATTENTION_STORE": str(default_store())}
     environment = {**os.environ, **places, "PYTHONPATH": f"{ROOT}:{ROOT / 'kernels'}"}
     done = subprocess.run(
