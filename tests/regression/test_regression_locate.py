@@ -108,8 +108,8 @@ def test_sources_that_cannot_be_had_are_left_out(monkeypatch: pytest.MonkeyPatch
     def none(*_args: object, **_options: object) -> None:
         raise TargetError("not here")
 
-    monkeypatch.setattr(references, "base_build", none)
-    monkeypatch.setattr(references, "built", none)
+    for maker in ("revision_build", "base_build", "built"):
+        monkeypatch.setattr(references, maker, none)
     assert list(references._sources(references.from_path(artifact))) == []
 
 
