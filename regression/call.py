@@ -120,6 +120,17 @@ def failures(target: Target, *, passing: tuple[type[Exception], ...] = ()) -> It
         raise KernelError(f"{target.label}: {type(error).__name__}: {error}") from error
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """For short calls, whose operators cost less than a barrier between threads on a busy machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def context_is_lost(target: Target) -> bool:
     """True after a fault on a GPU that no later call of this process survives."""
     if target.device != "cuda":

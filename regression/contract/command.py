@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -55,7 +56,8 @@ def check(names: Sequence[str], target: Target) -> Iterator[CaseResult]:
 
 def _check(name: str, target: Target, table: Rows) -> CaseResult:
     try:
-        return _held(name, target, table)
+        with nullcontext() if name.startswith(cases.LONG) else call.one_thread():
+            return _held(name, target, table)
     except NO_MEMORY:
         # Pages gigabytes apart don't fit everywhere; nothing else may be left out for want of memory.
         if name.startswith(LARGE):

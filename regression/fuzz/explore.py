@@ -11,6 +11,7 @@ from typing import Any
 from fixtures.cases import Spec, drawn
 from fixtures.cases.drawn import Seeded, Source
 from fixtures.draw import mix
+from regression.call import one_thread
 from regression.contract.gates import Violation
 
 # One drawn call in so many is a wrong one, which must be refused.
@@ -74,14 +75,14 @@ def any_call(source: Source) -> Spec:
 
 def repeat(exploration: Exploration, specs: Sequence[Spec]) -> None:
     """Check calls that are known, all of them."""
-    with suppress(EnoughError):
+    with suppress(EnoughError), one_thread():
         for spec in specs:
             exploration.try_one(spec)
 
 
 def explore(exploration: Exploration, *, seed: int, examples: int) -> None:
     """Draw calls from the seed until one fails; then, with hypothesis, smaller ones that fail too."""
-    with suppress(EnoughError):
+    with suppress(EnoughError), one_thread():
         (_by_hypothesis if has_hypothesis() else _by_seed)(exploration, seed, examples)
 
 
