@@ -27,17 +27,7 @@ JUDGED = (0, 1, 3, 4, 5)  # a failing step leaves its record or its absence; the
 OWN_PATH = os.environ.get("PYTHONPATH") if NO_VENV else None  # where such a machine keeps its packages
 ENV = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "kernels"), *filter(None, [OWN_PATH])])}
 CXX = ("*.h", "*.cc", "*.cu", "*.cuh")
-STYLED = [
-    "noxfile.py",
-    "kernels",
-    "fixtures",
-    "artifacts",
-    "evidence",
-    "benchmarks",
-    "regression",
-    "sanitizer",
-    "tests",
-]
+PACKAGES = ["kernels", "fixtures", "artifacts", "evidence", "benchmarks", "regression", "sanitizer", "tests"]
 
 
 def python(session: nox.Session, *groups: str) -> str:
@@ -278,19 +268,13 @@ def tests(session: nox.Session) -> None:
 def lint(session: nox.Session) -> None:
     """Check style, types, the import contracts and the C++ format."""
     interpreter = python(session, "run", "test", "lint")
-    module(session, interpreter, "ruff", "check", *STYLED)
-    module(session, interpreter, "ruff", "format", "--check", *STYLED)
+    module(session, interpreter, "ruff", "check", "noxfile.py", *PACKAGES)
+    module(session, interpreter, "ruff", "format", "--check", "noxfile.py", *PACKAGES)
     module(session, interpreter, "mypy")
-    session.run(str(Path(interpreter).with_name("lint-imports")), env=ENV, external=True)
-    sources = [
-        str(p)
-        for s in CXX
-        for top in ("kernels", "sanitizer", "tests")
-        for p in sorted((ROOT / top).rglob(s))
-    ]
-    session.run(
-        str(Path(interpreter).with_name("clang-format")), "--dry-run", "--Werror", *sources, external=True
-    )
+    tools = Path(interpreter).parent
+    session.run(str(tools / "lint-imports"), env=ENV, external=True)
+    found = (path for top in (*PACKAGES, "docs") for kind in CXX for path in (ROOT / top).rglob(kind))
+    session.run(str(tools / "clang-format"), "--dry-run", "--Werror", *map(str, sorted(found)), external=True)
 
 
 @nox.session(venv_backend="none", default=False)
