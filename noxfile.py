@@ -47,8 +47,7 @@ def _install(session: nox.Session, interpreter: Path, group: str) -> None:
     """Install one dependency group unless the stamp says that exactly these requirements are in already."""
     wanted = nox.project.dependency_groups(nox.project.load_toml(ROOT / "pyproject.toml"), group)
     constraints = ROOT / "constraints.txt"
-    content = "\n".join(wanted) + constraints.read_text()
-    digest = hashlib.sha256(content.encode()).hexdigest()
+    digest = hashlib.sha256(("\n".join(wanted) + constraints.read_text()).encode()).hexdigest()
     stamp = VENV / f".installed-{group}"
     if stamp.exists() and stamp.read_text() == digest:
         return
@@ -82,27 +81,21 @@ def premerge(session: nox.Session) -> None:
     step = functools.partial(module, session, interpreter, codes=JUDGED, run_id=run_id)
     step("artifacts", "build", "--json", str(sides["candidate"]))
     step("artifacts", "base", "--json", str(sides["base"]), *session.posargs)
-    for command in (*_measurements(sides), *_gpu_measurements(sides, _gpu_arch(session, interpreter))):
+    measured = _measurements(sides, _controls(session, sides["base"]))
+    for command in (*measured, *_gpu_measurements(sides, _gpu_arch(session, interpreter))):
         step(*command)
-    ends = [f"--{side}={path}" for side, path in sides.items()]
-    module(session, interpreter, "evidence", "verdict", *ends, run_id=run_id)
+    step("evidence", "verdict", *(f"--{side}={path}" for side, path in sides.items()), codes=(0,))
 
 
-def _measurements(sides: dict[str, Path]) -> list[list[str]]:
+def _measurements(sides: dict[str, Path], controls: str) -> list[list[str]]:
     """Return the commands of a premerge: host binaries' replays and contracts, memory, all static costs."""
     candidate, base = _artifacts(sides["candidate"]), _artifacts(sides["base"])
     # The base is a control: core is enough for it, and a binary that both sides share is replayed once.
-    groups = {path: "core" for target, path in base.items() if _has_goldens(*target)}
+    groups = {path: controls for target, path in base.items() if _has_goldens(*target)}
     groups |= {path: "all" for target, path in candidate.items() if _has_goldens(*target)}
-    commands = [
-        ["regression", "replay", "--artifact", path, "--groups", selection]
-        for path, selection in groups.items()
-    ]
-    commands += [
-        ["regression", "contract", "--artifact", path]
-        for target, path in candidate.items()
-        if target in (("host", "sm_70"), ("host", "sm_90"))
-    ]
+    commands = [["regression", "replay", "--artifact", path, "--groups", g] for path, g in groups.items()]
+    hosts = [path for target, path in candidate.items() if _has_goldens(*target)]
+    commands += [["regression", "contract", "--artifact", path] for path in hosts]
     host = ("host", "sm_70")
     if host in candidate:
         commands.append(["sanitizer", "memcheck", "--cases", "core", "--artifact", candidate[host]])
@@ -113,6 +106,15 @@ def _measurements(sides: dict[str, Path]) -> list[list[str]]:
             against = ["--base", base[target]] if is_known else []
             commands.append(["benchmarks", "static", "--artifact", path, *against])
     return commands
+
+
+def _controls(session: nox.Session, base: Path) -> str:
+    """Return on what the base is replayed: on all groups where goldens were renewed, lest one go unsaid."""
+    revision = json.loads(base.read_text())["revision"] if base.exists() else None
+    if revision is None or not (ROOT / ".git").exists():
+        return "core"
+    diff = ["git", "diff", "--name-only", revision, "--", "fixtures/golden"]
+    return "all" if session.run(*diff, external=True, silent=True, success_codes=[0, 128]) else "core"
 
 
 def _gpu_measurements(sides: dict[str, Path], arch: str | None) -> list[list[str]]:

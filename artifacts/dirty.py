@@ -17,14 +17,15 @@ CODE = (PRODUCT, "fixtures", "artifacts", "evidence", "benchmarks", "regression"
 MODULES = (".py", ".pyc", ".so", ".pth")
 # Python's own cache isn't code that somebody wrote.
 CACHE = "__pycache__"
+PYTHON_LAYER = f"{PRODUCT}/grouped_attention"
 LINK, SUBMODULE = "120000", "160000"
 
 
 def files(root: Path, *, product: bool = True) -> tuple[str, ...]:
     """Changed tracked files anywhere, new files in code folders, and new modules; relative to `root`.
 
-    With product=False those of kernels/ don't count: the candidate is then a clean export of a revision, and
-    only the instrument can be dirty.
+    With product=False those of kernels/ don't count, but for modules that would be imported from there: the
+    candidate is then a clean export of a revision, and only the instrument can be dirty.
     """
     found = {path for status, path in git.changes(root) if status != "??" or _is_code(path)}
     if git.commit(root, "HEAD") is not None:
@@ -32,7 +33,7 @@ def files(root: Path, *, product: bool = True) -> tuple[str, ...]:
         head = git.tree(root)
         found |= {path for path, (mode, name) in head.items() if not _is_blob(root / path, mode, name)}
         found |= {path for path in _modules(root) if path not in head}
-    return tuple(sorted(path for path in found if product or _folder(path) != PRODUCT))
+    return tuple(sorted(path for path in found if product or not _is_built(path)))
 
 
 def of_instrument(root: Path | None = None) -> tuple[str, ...]:
@@ -55,14 +56,23 @@ def _is_blob(path: Path, mode: str, name: str) -> bool:
 
 
 def _modules(root: Path) -> Iterator[str]:
-    """What Python may import of a checkout, less its caches. kernels/ is built without what git ignores."""
-    found = [*root.glob("*"), *root.glob("*/__init__.py")]
+    """What Python may import of a checkout, less its caches. Its root and kernels/ are on Python's path."""
+    found = [
+        path for top in (root, root / PRODUCT) for form in ("*", "*/__init__.*") for path in top.glob(form)
+    ]
     for folder in CODE:
-        if folder != PRODUCT:
-            found.extend((root / folder).rglob("*"))
+        found.extend((root / (PYTHON_LAYER if folder == PRODUCT else folder)).rglob("*"))
     for path in found:
         if path.suffix in MODULES and path.parent.name != CACHE:
             yield path.relative_to(root).as_posix()
+
+
+def _is_built(path: str) -> bool:
+    """True for the product's own files; a module beside its package would be the instrument's, too."""
+    folder, *rest = path.split("/")
+    beside = len(rest) == 1 or (len(rest) == 2 and rest[1].startswith("__init__."))
+    own = rest[:1] == ["grouped_attention"] or not path.endswith(MODULES)
+    return folder == PRODUCT and (own or not beside)
 
 
 def _is_code(path: str) -> bool:

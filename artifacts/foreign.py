@@ -11,6 +11,7 @@ from typing import Any
 from artifacts.errors import ArtifactsError
 
 TIMEOUT_S = 120
+ELF = b"\x7fELF"
 _ASK = "import sys, tvm_ffi; print(tvm_ffi.load_module(sys.argv[1]).describe())"
 
 
@@ -25,6 +26,9 @@ def target(library: Path) -> tuple[str, str]:
 
 def describe(library: Path) -> dict[str, Any]:
     """The JSON object that the library's `describe` returns; ArtifactsError "library-refused" otherwise."""
+    with library.open("rb") as stream:
+        if stream.read(len(ELF)) != ELF:
+            raise ArtifactsError("library-refused", f"{library} is not a shared library: give a .so")
     command = [sys.executable, "-c", _ASK, str(library.absolute())]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)

@@ -119,6 +119,8 @@ def _verdict(options: argparse.Namespace) -> int:
     decided = verdict.decide(asked, loaded.records, unreadable=[item.why for item in loaded.unreadable])
     _write(options.json, _verdict_json(decided))
     print(report.verdict_table(decided))
+    if asked.base.missing is None:
+        print(f"base: {asked.base.origin}" + (f", {asked.base.revision[:12]}" if asked.base.revision else ""))
     for note in decided.notes:
         print(f"note: {note}")
     if decided.word != verdict.ADMITTED:
@@ -172,7 +174,11 @@ def _explain(options: argparse.Namespace) -> int:
     wanted = sorted(reasons.CODES) if options.code is None else [options.code]
     found = {code: reasons.explain(code) for code in wanted}
     for code, entry in found.items():
-        print(f"{code}: {entry.meaning} {entry.advice}" if entry else f"{code}: no such code")
+        print(
+            f"{code}: {entry.meaning} {entry.advice}"
+            if entry
+            else f"{code}: no such code; explain alone lists all"
+        )
     _write(options.json, {code: None if entry is None else asdict(entry) for code, entry in found.items()})
     return EXIT_USAGE if None in found.values() else EXIT_OK
 

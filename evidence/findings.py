@@ -68,6 +68,9 @@ def _obstacle(record: Record, requirement: Requirement, question: Question, subj
         return "called through another version of the product's Python layer"
     if requirement.uses_inputs and record.inputs != question.inputs:
         return "made with other inputs"
+    # A GPU machine often has no git to say so; there the instrument's digest is all that is held.
+    if record.artifact.dirty and not requirement.on_gpu and not question.candidate.dirty:
+        return "made while files differed from the commit"
     if requirement.on_gpu and not record.machine.get("gpus"):
         return "made without a GPU in sight"
     if not requirement.on_gpu and question.run_id is not None and record.run_id != question.run_id:

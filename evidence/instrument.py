@@ -1,6 +1,6 @@
 """Which instrument measured: a digest over the sources of the packages that make a kind of measurement.
 
-A record made by other sources is stale. Data files are no part of it: the manifest hash covers them.
+A record made by other sources is stale. Inputs and goldens are no part of it: the manifest hash covers them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from evidence import places
 
 VERSION = "0.1.0"
 ALL = ("fixtures", "regression", "evidence", "benchmarks", "sanitizer")
+# Corpora, planted kernels and patches make a measurement as much as modules do.
+SOURCES = (".py", ".json", ".toml", ".cc", ".cu", ".h", ".patch")
+MANIFEST = "manifest.json"
 # What decides the numbers of a kind. A change elsewhere (the report, say) leaves its records fresh.
 PACKAGES = {
     **dict.fromkeys(("replay", "accept", "contract", "fuzz"), ("fixtures", "regression")),
@@ -48,7 +51,9 @@ def of(kind: str, root: Path | None = None) -> Instrument:
 def _digest(root: Path, packages: Iterable[str]) -> str:
     state = hashlib.sha256()
     for package in packages:
-        for path in sorted((root / package).rglob("*.py")):
+        for path in sorted(path for path in (root / package).rglob("*") if path.suffix in SOURCES):
+            if path.name == MANIFEST:
+                continue
             data = path.read_bytes()
             state.update(f"{path.relative_to(root).as_posix()}\0{len(data)}\0".encode())
             state.update(data)

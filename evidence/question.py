@@ -19,7 +19,8 @@ _LOCATION = ("library", "directory")
 class Side:
     """One side's binaries. `missing` says why there is none, `failed` why a (backend, arch) is not built.
 
-    `binding` is the digest of the Python layer that belongs to it, `places` says where its binaries lie here.
+    `binding` is the digest of the Python layer that belongs to it, `places` says where its binaries lie here,
+    `origin` how it was chosen.
     """
 
     subjects: tuple[Subject, ...] = ()
@@ -29,6 +30,7 @@ class Side:
     missing: Reason | None = None
     failed: Mapping[tuple[str, str], Reason] = field(default_factory=dict)
     places: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    origin: str = ""
 
     def find(self, backend: str, arch: str) -> Subject | None:
         """The binary of one backend and architecture."""
@@ -54,7 +56,8 @@ def read_side(path: Path) -> Side:
     try:
         value = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
-        raise RecordError(f"{path}: {error}") from error
+        advice = "it should be what `python -m artifacts build --json` or `base --json` wrote"
+        raise RecordError(f"{path}: {error}; {advice}") from error
     return parse_side(value, str(path))
 
 
@@ -80,6 +83,7 @@ def _side(value: Mapping[str, Any], where: str) -> Side:
     return Side(
         subjects=tuple(_subject(item, where) for item in value["artifacts"]),
         revision=revision,
+        origin=str(value.get("origin", "")),
         dirty=dirty,
         binding=binding,
         missing=None if missing is None else Reason(code=missing["code"], text=missing["text"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -80,19 +81,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = parser().parse_args(arguments)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else judge.EXIT_CODES["usage"]
-    _forget(options.json)
-    judgement = _run(options)
-    _state(options.json, judgement)
+    judgement = _blocked(options.json) or _told(options)
     for line in judgement.details():
         print(line)
     print(judgement.line(), flush=True)
     return judgement.exit_code
 
 
-def _forget(path: Path | None) -> None:
-    """What an earlier run left there must not be taken for this run's."""
-    if path is not None:
+def _blocked(path: Path | None) -> Judgement | None:
+    """Why results can't be written there. An earlier run's are deleted, as they aren't this run's."""
+    if path is None:
+        return None
+    if not path.parent.is_dir():
+        return judge.usage(f"--json {path}: there is no folder {path.parent}")
+    if path.exists() and not _is_result(path):
+        return judge.usage(f"--json {path} is no result of an earlier run: choose another path")
+    try:
         path.unlink(missing_ok=True)
+        path.touch()
+        path.unlink()
+    except OSError as error:
+        return judge.usage(f"--json {path}: {error.strerror}: choose another path")
+    return None
+
+
+def _is_result(path: Path) -> bool:
+    try:
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(value, dict) and "outcome" in value
+
+
+def _told(options: argparse.Namespace) -> Judgement:
+    """Run, and leave the judgement where results go."""
+    judgement = _run(options)
+    try:
+        _state(options.json, judgement)
+    except OSError as error:
+        return judge.error("machinery", str(error))
+    return judgement
 
 
 def _state(path: Path | None, judgement: Judgement) -> None:

@@ -40,6 +40,8 @@ def run(options: argparse.Namespace) -> Judgement:
     except FixtureError as failure:
         return judge.error("fixture-damaged", str(failure))
     except TargetError as failure:
+        if failure.code == "usage":
+            return judge.usage(str(failure))
         if failure.code == "bad-setting":  # the caller's environment, not a lack of evidence
             return judge.error(failure.code, str(failure))
         return judge.unknown(failure.code, str(failure))

@@ -66,7 +66,7 @@ def from_callable(name: str, *, backend: str, arch: str | None) -> Target:
     """
     module_name, _, attribute = name.partition(":")
     if not module_name or not attribute:
-        raise TargetError(f"{name!r} is not of the form module:function")
+        raise TargetError(f"{name!r} is not of the form module:function", "usage")
     try:
         function = getattr(importlib.import_module(module_name), attribute)
     except (Exception, SystemExit) as error:
@@ -161,7 +161,10 @@ def _refusals() -> Iterator[None]:
         raise TargetError(error.text, error.code) from error
     except SettingError as error:
         raise TargetError(str(error), "bad-setting") from error
-    except (OSError, RuntimeError, ValueError) as error:
+    except OSError as error:
+        advice = "libraries are kept in $GROUPED_ATTENTION_STORE, else $KERNELGATE_HOME: can it be written?"
+        raise TargetError(f"{error}; {advice}") from error
+    except (RuntimeError, ValueError) as error:
         raise TargetError(str(error)) from error
 
 
@@ -186,7 +189,8 @@ def _source_hash(name: str, function: Callable[..., Any]) -> str:
         source = inspect.getsourcefile(inspect.unwrap(function))
     except TypeError:
         source = None
-    content = Path(source).read_bytes() if source else b""
+    # A frozen module names a file that isn't there.
+    content = Path(source).read_bytes() if source and Path(source).is_file() else b""
     return hashlib.sha256(f"{name}\0".encode() + content).hexdigest()
 
 

@@ -61,14 +61,25 @@ def test_a_replaced_commit_is_not_believed(repository: Path, git: Git) -> None:
     assert dirty.files(repository) == ("note.txt",)
 
 
-@pytest.mark.parametrize("name", ["regression/extra.py", "torch.py", "numpy/__init__.py"])
+IMPORTED = (
+    "regression/extra.py",
+    "torch.py",
+    "numpy/__init__.py",
+    "numpy/__init__.abi3.so",
+    "kernels/sitecustomize.py",
+    "kernels/numpy/__init__.pyc",
+    "kernels/grouped_attention/extra.py",
+)
+
+
+@pytest.mark.parametrize("name", IMPORTED)
 def test_modules_that_git_ignores_are_named(name: str, repository: Path, git: Git) -> None:
-    (repository / name).parent.mkdir(exist_ok=True)
+    (repository / name).parent.mkdir(parents=True, exist_ok=True)
     (repository / name).write_text("")
     cache = repository / "regression" / "__pycache__" / "old.pyc"
     cache.parent.mkdir(parents=True)
     cache.write_bytes(b"")
-    (repository / ".git" / "info" / "exclude").write_text("*.py\n__pycache__\n")
+    (repository / ".git" / "info" / "exclude").write_text("*.py\n*.pyc\n*.so\n__pycache__\n")
     assert git(repository, "status", "--porcelain") == "", "or the test shows nothing"
     assert dirty.files(repository) == (name,)
 
@@ -86,6 +97,10 @@ def test_links_are_compared_by_where_they_lead(repository: Path, git: Git) -> No
 def test_of_the_instrument_the_kernels_are_no_part(repository: Path, tmp_path: Path) -> None:
     (repository / "kernels" / "src" / "host.cc").write_text("")
     assert of_instrument(repository) == ()
+    stray = repository / "kernels" / "sitecustomize.py"
+    stray.write_text("")
+    assert of_instrument(repository) == ("kernels/sitecustomize.py",), "kernels/ is on Python's path"
+    stray.unlink()
     (repository / "note.txt").write_text("other\n")
     assert of_instrument(repository) == ("note.txt",)
     assert of_instrument(tmp_path / "no repository") == ()

@@ -48,7 +48,7 @@ def commands(noxfile: ModuleType, tmp_path: Path, *base: dict[str, Any]) -> list
     all_targets = [(backend, arch) for backend in ("host", "cuda") for arch in ARCHITECTURES]
     candidate = side(tmp_path, "candidate", *(built(tmp_path, "new", *target) for target in all_targets))
     sides = {"candidate": candidate, "base": side(tmp_path, "base", *base)}
-    found: list[list[str]] = noxfile._measurements(sides)
+    found: list[list[str]] = noxfile._measurements(sides, "core")
     return found
 
 

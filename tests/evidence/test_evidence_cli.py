@@ -26,7 +26,7 @@ def side_json(side: Side) -> dict[str, Any]:
     """What `python -m artifacts build --json` writes."""
     artifacts = [{**asdict(s), "library": "/x.so", "directory": "/x"} for s in side.subjects]
     missing = None if side.missing is None else asdict(side.missing)
-    body = {"schema": 1, "origin": "here", "revision": side.revision, "dirty": list(side.dirty)}
+    body = {"schema": 1, "origin": side.origin, "revision": side.revision, "dirty": list(side.dirty)}
     body["binding"] = side.binding
     return {**body, "missing": missing, "artifacts": artifacts, "failed": []}
 

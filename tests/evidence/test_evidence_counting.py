@@ -45,6 +45,21 @@ def test_stale_records_do_not_count_and_are_said(
     assert any(why in note for note in verdict.notes)
 
 
+def test_records_of_a_tree_with_edits_do_not_count_for_a_clean_one(
+    unchanged: Question, changed: Question, complete: Complete
+) -> None:
+    def edited(question: Question, *, on_gpu: bool) -> list[Record]:
+        return [
+            replace(r, artifact=replace(r.artifact, dirty=True)) if bool(r.machine["gpus"]) == on_gpu else r
+            for r in complete(question)
+        ]
+
+    verdict = decide(unchanged, edited(unchanged, on_gpu=False))
+    assert set(codes(verdict)) == {"stale-evidence"} and "differed from the commit" in verdict.reasons[0].text
+    # A machine without git can't tell; there the instrument's digest is held.
+    assert decide(changed, edited(changed, on_gpu=True)).word == "admitted"
+
+
 def test_records_of_another_binary_are_said(unchanged: Question, complete: Complete) -> None:
     other = replace(unchanged, candidate=replace(unchanged.candidate, subjects=unchanged.base.subjects))
     records = [r for r in complete(other) if r.artifact.backend == "host"]

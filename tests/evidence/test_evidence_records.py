@@ -253,10 +253,13 @@ def test_instrument_follows_the_sources(tmp_path: Path) -> None:
     source.write_text("1")
     before = instrument.of("replay", tmp_path)
     (tmp_path / "regression" / "data.bin").write_text("no source")
+    (tmp_path / "regression" / "manifest.json").write_text("held by its own hash")
     (tmp_path / "evidence" / "report.py").write_text("another kind's")
     assert instrument.of("replay", tmp_path) == before
     source.rename(tmp_path / "regression" / "b.py")
     renamed = instrument.of("replay", tmp_path)
     (tmp_path / "regression" / "b.py").write_text("2")
-    assert len({before.digest, renamed.digest, instrument.of("replay", tmp_path).digest}) == 3
+    edited = instrument.of("replay", tmp_path)
+    (tmp_path / "regression" / "corpus.json").write_text("[]")
+    assert len({before.digest, renamed.digest, edited.digest, instrument.of("replay", tmp_path).digest}) == 4
     assert instrument.of("unheard-of", tmp_path) != before
