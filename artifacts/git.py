@@ -79,6 +79,14 @@ def tree(root: Path) -> dict[str, tuple[str, str]]:
     return {path: (words.split()[0], words.split()[2]) for words, path in entries}
 
 
+def text(root: Path, revision: str, path: str) -> str:
+    """A file of a revision, "" where that revision or file isn't known."""
+    try:
+        return run(root, "show", f"{revision}:{path}").decode(errors="replace")
+    except ArtifactsError:
+        return ""
+
+
 def _obstacle(root: Path) -> str | None:
     """Why `root` can't be asked about as a repository, in git's own words where it has some."""
     try:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from artifacts import claims, dirty, foreign
+from artifacts import claims, dirty, foreign, git
 from artifacts.errors import ArtifactsError
-from artifacts.places import store
+from artifacts.places import root, store
 from grouped_attention.identity import binding_digest
 from grouped_attention.manifest import (
     NAME,
@@ -24,6 +24,7 @@ from grouped_attention.manifest import (
 
 SCHEMA = 1
 SET_NAME = "built.json"
+ACCEPTED = ", bits changed: accepted because "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +115,7 @@ def to_json(side: Side) -> dict[str, Any]:
         "revision": side.revision,
         "dirty": list(side.dirty),
         "binding": side.binding,
+        "accepted": _accepted(side.revision),
         "missing": missing,
         "artifacts": [_binary_json(binary, side) for binary in side.binaries],
         "failed": [
@@ -127,6 +129,12 @@ def to_json(side: Side) -> dict[str, Any]:
             for f in side.failures
         ],
     }
+
+
+def _accepted(revision: str | None) -> list[str]:
+    """Headings of the changelog that `regression replay --accept` wrote with renewed goldens."""
+    lines = git.text(root(), revision, "CHANGELOG.md").splitlines() if revision else []
+    return [line.removeprefix("### ") for line in lines if line.startswith("### ") and ACCEPTED in line]
 
 
 def copy_set(side: Side, folder: Path) -> None:

@@ -10,6 +10,10 @@ REPLAY: Mapping[str, tuple[str, str]] = {
         "Output bits differ from the golden.",
         "regression replay --locate GROUP; if it is meant, --accept REASON.",
     ),
+    "bits-unexplained": (
+        "Goldens were renewed, and the changelog doesn't say why.",
+        "Renew them by regression replay --accept REASON, and commit CHANGELOG.md with them.",
+    ),
     "partials-differ": (
         "The state before the combine differs from the golden.",
         "regression replay --locate GROUP.",
@@ -137,6 +141,10 @@ TIMING: Mapping[str, tuple[str, str]] = {
         "After a timed replay the base's outputs aren't those of an eager call.",
         "Check the machine and the base before the change.",
     ),
+    "base-unwritten": (
+        "An eager call of the base leaves output elements unwritten.",
+        "Check the base before the change; regression replay --artifact BASE.",
+    ),
     "below-roofline": (
         "A call took less time than reading its keys and values must take.",
         "The replay can't have done its work: check the launch, the lengths and the device's figures.",
@@ -147,6 +155,7 @@ TIMING: Mapping[str, tuple[str, str]] = {
         "The timing is shown to err more often than its limit.",
         "Don't trust its verdicts on this machine; look for throttling and neighbours.",
     ),
+    "no-trials": ("There is no trial that a calibration could be judged by.", "Run trials: --trials."),
     "too-few-trials": ("The trials so far don't decide it.", "Run more of the study: --study, --declared."),
     "no-study": ("This run can't join the study, or scipy is missing.", "Read the message."),
 }

@@ -20,7 +20,7 @@ class Side:
     """One side's binaries. `missing` says why there is none, `failed` why a (backend, arch) is not built.
 
     `binding` is the digest of the Python layer that belongs to it, `places` says where its binaries lie here,
-    `origin` how it was chosen.
+    `origin` how it was chosen, `accepted` the headings of its changelog's entries for renewed goldens.
     """
 
     subjects: tuple[Subject, ...] = ()
@@ -31,6 +31,7 @@ class Side:
     failed: Mapping[tuple[str, str], Reason] = field(default_factory=dict)
     places: Mapping[tuple[str, str], str] = field(default_factory=dict)
     origin: str = ""
+    accepted: tuple[str, ...] = ()
 
     def find(self, backend: str, arch: str) -> Subject | None:
         """The binary of one backend and architecture."""
@@ -84,6 +85,7 @@ def _side(value: Mapping[str, Any], where: str) -> Side:
         subjects=tuple(_subject(item, where) for item in value["artifacts"]),
         revision=revision,
         origin=str(value.get("origin", "")),
+        accepted=tuple(map(str, value.get("accepted", ()))),
         dirty=dirty,
         binding=binding,
         missing=None if missing is None else Reason(code=missing["code"], text=missing["text"]),

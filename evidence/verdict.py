@@ -14,6 +14,7 @@ from evidence.question import Question
 from evidence.record import Reason, Record
 
 ADMITTED, REJECTED, UNDECIDED, UNKNOWN = "admitted", "rejected", "undecided", "unknown"
+RENEWED = ("bits-differ", "partials-differ")
 MEASURED = frozenset({"time-undecided"})  # nothing is missing, but what was measured is not enough to tell
 EXIT_CODES = {ADMITTED: 0, REJECTED: 1, "usage": 2, UNDECIDED: 3, UNKNOWN: 4, "error": 5}
 
@@ -50,7 +51,7 @@ def decide(
     known = tuple(records)
     found = tuple(find(entry, question, known) for entry in requirements(question, policy))
     word, reasons = _judge(question, found, unreadable)
-    whole = scope(question, found) + _changed_bits(found)
+    whole = scope(question, found) + _changed_bits(question, found)
     return Verdict(word=word, scope=whole, reasons=reasons, findings=found, notes=_notes(found))
 
 
@@ -66,10 +67,35 @@ def scope(question: Question, found: Sequence[Finding] = ()) -> str:
     return f"host + gpu {', '.join(proven)}" + (f"; {', '.join(unproven)} unproven" if unproven else "")
 
 
-def _changed_bits(found: Sequence[Finding]) -> str:
+def _changed_bits(question: Question, found: Sequence[Finding]) -> str:
     """The base fails the goldens that the candidate meets: they were renewed, and the changelog says why."""
-    failed = any(f.requirement.control and f.state == FAIL and f.reason.code == "bits-differ" for f in found)
-    return "; bits changed: accepted in CHANGELOG.md" if failed else ""
+    if not _renewed(found):
+        return ""
+    why = {text.partition(", ")[2] for text in _new_entries(question)}
+    return f"; {'; '.join(sorted(why))}"
+
+
+def _renewed(found: Sequence[Finding]) -> tuple[str, ...]:
+    """Architectures whose goldens the base no longer gives."""
+    controls = (f for f in found if f.requirement.control and f.state == FAIL)
+    return tuple(f.requirement.arch for f in controls if f.reason.code in RENEWED)
+
+
+def _new_entries(question: Question) -> tuple[str, ...]:
+    return tuple(text for text in question.candidate.accepted if text not in question.base.accepted)
+
+
+def _unexplained(question: Question, found: Sequence[Finding]) -> tuple[Reason, ...]:
+    """Goldens that were renewed without an entry in the changelog."""
+    known = {text.partition(", ")[0] for text in _new_entries(question)}
+    return tuple(
+        Reason(
+            code="bits-unexplained",
+            text=f"the goldens of {arch} were renewed, and CHANGELOG.md has no new entry that says why",
+        )
+        for arch in _renewed(found)
+        if arch not in known
+    )
 
 
 def _judge(
@@ -80,6 +106,7 @@ def _judge(
     if len(failed) > len(excused):
         return REJECTED, tuple(finding.reason for finding in failed if finding not in excused)
     doubts = (*_excuses(excused), *_damage(unreadable), *_sides(question), *_gaps(question, found))
+    doubts += _unexplained(question, found) if not excused else ()
     if doubts:
         return UNDECIDED if {doubt.code for doubt in doubts} <= MEASURED else UNKNOWN, doubts
     if question.candidate.dirty:

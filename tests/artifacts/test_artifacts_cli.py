@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import artifacts
-from artifacts import builds, cli, doctor, foreign, places, shelf, sides
+from artifacts import builds, cli, doctor, places, shelf, sides
 from artifacts.builds import Targets
 from artifacts.errors import ArtifactsError
 from artifacts.sides import Side
@@ -19,10 +19,6 @@ from grouped_attention import build as product
 from grouped_attention.manifest import open_artifact
 
 HOST = Targets(backends=("host",), architectures=("sm_70",))
-FOREIGN = """
-import json, sys
-print(json.dumps({"backend": "host", "arch": "sm_70"}))
-"""
 
 
 def quiet(_: str) -> None:
@@ -163,26 +159,6 @@ def test_damaged_set_is_refused(repository: Path, tmp_path: Path, damage: str) -
     with pytest.raises(ArtifactsError) as caught:
         sides.from_path(folder)
     assert caught.value.code == "artifact-refused"
-
-
-def test_foreign_library_is_asked_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    library = tmp_path / "x.so"
-    library.write_bytes(b"x")
-    with pytest.raises(ArtifactsError) as caught:
-        sides.from_path(library)
-    assert caught.value.code == "library-refused"
-    monkeypatch.setattr(foreign, "_ASK", FOREIGN)
-    (binary,) = sides.from_path(library).binaries
-    assert (binary.backend, binary.arch, binary.code_digest) == ("host", "sm_70", None)
-
-
-@pytest.mark.parametrize("answer", ["", "[]", "{}", '{"backend": 1, "arch": "x"}'])
-def test_foreign_library_that_answers_nonsense(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str
-) -> None:
-    monkeypatch.setattr(foreign, "_ASK", f"print({answer!r})")
-    with pytest.raises(ArtifactsError, match="describe"):
-        foreign.target(tmp_path / "x.so")
 
 
 def test_build_command(in_repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

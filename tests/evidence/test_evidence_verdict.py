@@ -64,9 +64,20 @@ def test_renewed_goldens_are_said(unchanged: Question, complete: Complete, make_
     base = entry("replay", "host", "sm_70", "base")
     kept = without(complete(unchanged), unchanged, base)
     differs = (Reason(code="bits-differ", text="3 of 200 groups"),)
-    verdict = decide(unchanged, [*kept, make_record(unchanged, base, outcome="fail", reasons=differs)])
+    records = [*kept, make_record(unchanged, base, outcome="fail", reasons=differs)]
+    why = "sm_70, bits changed: accepted because the sum is a tree now"
+    renewed = replace(unchanged, candidate=replace(unchanged.candidate, accepted=("sm_70, old", why)))
+    renewed = replace(renewed, base=replace(renewed.base, accepted=("sm_70, old",)))
+    verdict = decide(renewed, records)
     assert verdict.word == "admitted"
-    assert verdict.line().endswith("bits changed: accepted in CHANGELOG.md)")
+    assert verdict.line().endswith("; bits changed: accepted because the sum is a tree now)")
+    for unexplained in (
+        unchanged,
+        replace(renewed, base=replace(renewed.base, accepted=renewed.candidate.accepted)),
+        replace(renewed, candidate=replace(renewed.candidate, accepted=(why.replace("70", "90"),))),
+    ):
+        verdict = decide(unexplained, records)
+        assert (verdict.word, verdict.reasons[0].code) == ("unknown", "bits-unexplained")
 
 
 @pytest.mark.parametrize("gone", POLICY, ids=lambda e: e.name)
@@ -126,7 +137,9 @@ def test_base_failing_alone_is_noted(
 ) -> None:
     control = entry("replay", "host", "sm_70", "base")
     records = without(complete(unchanged), unchanged, control)
-    verdict = decide(unchanged, [*records, make_record(unchanged, control, outcome="fail")])
+    explained = replace(unchanged.candidate, accepted=("sm_70, bits changed: accepted because so",))
+    question = replace(unchanged, candidate=explained)
+    verdict = decide(question, [*records, make_record(question, control, outcome="fail")])
     assert verdict.word == "admitted"
     assert any("on purpose" in note for note in verdict.notes)
 
