@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return stop.code if isinstance(stop.code, int) else EXIT_USAGE
     try:
         return VERBS[options.verb](options)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # code that is measured may call sys.exit(0)
         traceback.print_exc()
         print(f"verdict: unknown (machinery: {type(error).__name__}: {' '.join(str(error).split())})")
         return EXIT_ERROR

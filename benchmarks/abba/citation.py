@@ -22,13 +22,16 @@ def line(records: Sequence[Record], machine: Mapping[str, Any], *, backend: str)
     key = machine_key(machine, backend=backend)
     for record in reversed(records):
         terms = record.selection.get("terms", {})
-        if record.kind == KIND and terms.get("machine") == key and terms.get("protocol") == "engine":
-            return f"calibration of this machine: {_words(record)} (record {record.id[:12]})"
+        fits = record.kind == KIND and terms.get("machine") == key and terms.get("protocol") == "engine"
+        if fits and (words := _words(record)):
+            return f"calibration of this machine: {words} (record {record.id[:12]})"
     return "calibration of this machine: none; run python -m benchmarks calibrate"
 
 
 def _words(record: Record) -> str:
+    """Its judged rates; nothing when it holds no trial."""
     pooled = [
         row for row in record.results["summaries"] if row["context"] is None and row.get("judged", True)
     ]
-    return ", ".join(f"{row['kind']} {row['rate']['hits']} of {row['rate']['trials']}" for row in pooled)
+    known = [row for row in pooled if row["rate"]["trials"] > 0]
+    return ", ".join(f"{row['kind']} {row['rate']['hits']} of {row['rate']['trials']}" for row in known)

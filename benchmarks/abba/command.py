@@ -48,6 +48,8 @@ def run(options: argparse.Namespace) -> int:
     except ArtifactsError as error:
         return _end(Verdict(word="unknown", code=error.code, text=error.text))
     if subjects.identical(sides.base, sides.candidate) and not options.aa:
+        if options.plot is not None:
+            print("no plot: both sides are the same code, so there is nothing to plot; --aa times it")
         return _end(_identical(sides))
     shapes = family(options, sides.backend)
     started, tick = datetime.now(UTC), time.perf_counter()

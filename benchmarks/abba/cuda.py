@@ -52,7 +52,7 @@ class CudaBench:
         """A new graph of `launches` calls that rotate through the inputs."""
         graph, calls = torch.cuda.CUDAGraph(), self._work.calls[side][workload.placement(self._captures)]
         self._captures += 1
-        with torch.cuda.stream(self._stream):
+        with torch.cuda.stream(self._stream), workload.named_failures([side]):
             graph.capture_begin()
             for at in range(self.launches):
                 calls[at % len(calls)]()

@@ -73,7 +73,13 @@ def failed(alarm: AlarmError) -> Comparison:
     """A comparison that could not even begin."""
     nothing = Interval(low=-math.inf, high=math.inf)
     return Comparison(
-        rounds=(), interval=nothing, word=UNKNOWN, rejects=False, seconds=0.0, launches=0, alarm=alarm
+        rounds=(),
+        interval=nothing,
+        word=UNKNOWN,
+        rejects=alarm.rejects,
+        seconds=0.0,
+        launches=0,
+        alarm=alarm,
     )
 
 
@@ -165,7 +171,6 @@ def _alarmed(
     return replace(
         failed(alarm),
         rounds=tuple(rounds),
-        rejects=alarm.rejects,
         seconds=seconds,
         launches=bench.launches,
         design=design,

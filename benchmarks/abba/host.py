@@ -67,7 +67,8 @@ class HostBench:
 
     def _leg(self, turn: HostInstance, replays: int) -> Leg:
         self._work.poison()
-        times = tuple(self._sample_us(turn) for _ in range(replays))
+        with workload.named_failures([turn.side]):
+            times = tuple(self._sample_us(turn) for _ in range(replays))
         return Leg(side=turn.side, times_us=times, wrong=int(self._work.wrong(turn.side)))
 
     def _sample_us(self, turn: HostInstance) -> float:
@@ -80,6 +81,7 @@ class HostBench:
 
     def _once(self, side: str) -> float:
         start = time.process_time_ns()
-        for call in self._work.calls[side][0]:
-            call()
+        with workload.named_failures([side]):
+            for call in self._work.calls[side][0]:
+                call()
         return (time.process_time_ns() - start) / 1e3

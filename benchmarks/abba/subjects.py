@@ -114,6 +114,8 @@ def _callable(spec: str) -> Callable[..., Any]:
         found: Callable[..., Any] = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise ArtifactsError("no-target", f"{spec}: {error}; is its folder on PYTHONPATH?") from error
+    except (Exception, SystemExit) as error:
+        raise ArtifactsError("no-target", f"{spec}: importing it raised {error!r}") from error
     return found
 
 

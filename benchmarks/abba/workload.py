@@ -16,13 +16,14 @@ from typing import Any
 import torch
 
 from benchmarks.abba.guards import AlarmError
+from benchmarks.abba.sampling import BASE
 from benchmarks.abba.subjects import OP, Contender
 from benchmarks.latency import problem
 from benchmarks.latency.problem import Problem, Shape
 from grouped_attention.workspace import Workspace
 
 PLACEMENTS = 4  # workspaces that pairs use in turn
-POISON = 0x7E5A  # a NaN that no kernel stores: the contract's only NaN is 0x7FFF
+POISON, OTHER_POISON = 0x7E5A, 0x7D3C  # NaNs that no kernel stores: the contract's only one is 0x7FFF
 Call = Callable[[], object]
 
 
@@ -46,19 +47,18 @@ class Workload:
 def make(sides: Mapping[str, Contender], shape: Shape, *, copies: int, device: torch.device) -> Workload:
     """Both sides on `copies` random problems of one shape; each side is called once for its own bits.
 
-    AlarmError when a side raises on them.
+    AlarmError when a side raises on them, or leaves output elements unwritten.
     """
     problems = [problem.make(shape, seed, device) for seed in range(copies)]
     out = torch.empty((copies, *problems[0].q.shape), dtype=torch.float16, device=device)
-    with _named_failures(sides):
+    with named_failures(sides):
         spaces = [_workspace(contender, shape, device) for contender in sides.values()]
     shared = placements(spaces[0])
     calls, truth = {}, {}
     for (side, contender), own in zip(sides.items(), spaces, strict=True):
         used = shared if exchangeable(*spaces) else placements(own)
         calls[side] = [_calls(contender, problems, out, shape, space) for space in used]
-        with _named_failures([side]):
-            truth[side] = _eager_bits(calls[side][0], out)
+        truth[side] = _truth(side, calls[side][0], out)
     return Workload(outputs=out.view(torch.int16), calls=calls, truth=truth)
 
 
@@ -83,11 +83,14 @@ def placement(captures: int) -> int:
 
 
 @contextmanager
-def _named_failures(sides: Iterable[str]) -> Iterator[None]:
+def named_failures(sides: Iterable[str]) -> Iterator[None]:
+    """Whatever a side raises, sys.exit() among it, as an AlarmError that names the side."""
     try:
         yield
-    except (RuntimeError, TypeError, ValueError) as error:
+    except RuntimeError as error:
         raise AlarmError("kernel-failed", f"the {' or '.join(sides)} raised: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise AlarmError("kernel-failed", f"the {' or '.join(sides)} raised: {error!r}") from error
 
 
 def _workspace(contender: Contender, shape: Shape, device: torch.device) -> Workspace | None:
@@ -112,9 +115,22 @@ def _calls(
     return [functools.partial(op, *one.arguments, out=out[at]) for at, one in enumerate(problems)]
 
 
-def _eager_bits(calls: Sequence[Call], out: torch.Tensor) -> torch.Tensor:
+def _truth(side: str, calls: Sequence[Call], out: torch.Tensor) -> torch.Tensor:
+    """The bits that eager calls give; AlarmError when some keep the poison that was there before."""
+    with named_failures([side]):
+        first, second = (_eager_bits(calls, out, poison) for poison in (POISON, OTHER_POISON))
+    # What is stored and looks like one poison looks so under the other too.
+    left = ((first == POISON) | (second == OTHER_POISON)) & (first != second)
+    if unwritten := int(left.sum()):
+        text = f"an eager call of the {side} leaves {unwritten} of {left.numel()} output elements unwritten"
+        is_base = side == BASE
+        raise AlarmError("base-unwritten" if is_base else "unwritten-output", text, rejects=not is_base)
+    return first
+
+
+def _eager_bits(calls: Sequence[Call], out: torch.Tensor, poison: int) -> torch.Tensor:
     bits = out.view(torch.int16)
-    bits.fill_(POISON)
+    bits.fill_(poison)
     for call in calls:
         call()
     return bits.clone()

@@ -60,18 +60,20 @@ def _run(options: argparse.Namespace) -> int:
     cases = list(_cases(options, chosen, shapes, source))
     study = _study(options, chosen, rule, shapes)
     earlier = study.earlier(store.load().records)
+    turns = study.turns(cases, earlier, options.trials)
+    if len(turns) < options.trials * len(cases):
+        print(f"{len(turns)} of {options.trials * len(cases)} trials: {study.declared} of each were declared")
     started, tick = datetime.now(UTC), time.perf_counter()
-    fresh = measure(cases, rule, options, source)
+    fresh = measure(turns, rule, options, source)
     took = Took(started=started, seconds=time.perf_counter() - tick)
     return _finish(study, chosen, earlier, fresh, took, options)
 
 
-def measure(cases: list[Case], rule: Rule, options: argparse.Namespace, source: random.Random) -> list[Trial]:
-    """All trials of this run, kinds and contexts in turn, each on a bench of its own."""
+def measure(turns: list[Case], rule: Rule, options: argparse.Namespace, source: random.Random) -> list[Trial]:
+    """A trial of each turn, on a bench of its own."""
     one = functools.partial(
         trials.prepare, rule=rule, protocol=options.protocol, budget_s=options.budget, source=source
     )
-    turns = [case for _ in range(options.trials) for case in cases]
     console = Console(stderr=True)
     shown = track(
         turns, description="trials", console=console, transient=True, disable=not console.is_terminal
@@ -146,15 +148,25 @@ def _limits(options: argparse.Namespace) -> Limits:
 
 
 def _report(name: str) -> int:
-    """Print a study's protocols side by side; the verdict is the engine's, when it is there."""
-    protocols = studies.named(store.load().records, name)
-    if not protocols:
+    """Print each study of that name, newest last, and end with the newest's verdict."""
+    groups = studies.by_terms(store.load().records, name)
+    if not groups:
         raise StudyError(f"no record is of a study {name}")
+    if len(groups) > 1:
+        print(f"{len(groups)} studies are named {name}; their terms differ, the verdict is the last one's")
+    verdicts = [_shown(protocols, titled=len(groups) > 1) for protocols in groups]
+    return _end(verdicts[-1])
+
+
+def _shown(protocols: dict[str, list[Record]], *, titled: bool) -> Verdict:
+    """Print a study's protocols side by side; the verdict is the engine's, when it is there."""
+    if titled:
+        print(f"\n{studies.title(next(iter(protocols.values())))}")
     found = {protocol: _reopened(records) for protocol, records in sorted(protocols.items())}
     print(table.text({protocol: summaries for protocol, (summaries, _) in found.items()}))
     for protocol, (_, verdict) in found.items():
         print(f"{protocol}: {verdict.word} ({verdict.code}: {verdict.text})")
-    return _end(found[trials.ENGINE if trials.ENGINE in found else next(iter(found))][1])
+    return found[trials.ENGINE if trials.ENGINE in found else next(iter(found))][1]
 
 
 def _reopened(records: list[Record]) -> tuple[list[Summary], Verdict]:

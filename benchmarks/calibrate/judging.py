@@ -23,6 +23,8 @@ class Limits:
 def judge(summaries: Sequence[Summary], limits: Limits, *, missing: int) -> Verdict:
     """Over the judged rows pooled over contexts: shown beyond a limit rejects, shown within it admits."""
     pooled = [one for one in summaries if one.context is None and one.judged]
+    if not pooled:
+        return Verdict(word="unknown", code="no-trials", text="there is no trial that it could be judged by")
     text = "; ".join([*(f"{name(one)}: {one.rate.hits} of {one.rate.trials}" for one in pooled)])
     states = [state(one, limits) for one in pooled]
     slow = too_slow(summaries, limits)

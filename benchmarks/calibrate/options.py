@@ -28,20 +28,21 @@ def _sides(verb: argparse.ArgumentParser) -> None:
     text = "what these are compared with, as a spin changes the code around it; default: --artifact"
     verb.add_argument("--unslowed", metavar="SPEC", help=text)
     text = "slow the host's call by this fraction; may be repeated; default there 0.1"
-    verb.add_argument("--plant", type=float, action="append", metavar="FRACTION", help=text)
+    verb.add_argument("--plant", type=shared.positive, action="append", metavar="FRACTION", help=text)
 
 
 def _study(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--trials", type=int, default=40, help="of each kind and context now; default 40")
+    text = "of each kind and context now, as far as --declared allows; default 40"
+    verb.add_argument("--trials", type=shared.count, default=40, help=text)
     verb.add_argument("--study", metavar="NAME", help="merge with earlier runs of this name")
-    verb.add_argument("--declared", type=int, help="trials of the whole study; default: this run's")
+    verb.add_argument("--declared", type=shared.count, help="trials of the whole study; default: this run's")
     verb.add_argument("--protocol", choices=trials.PROTOCOLS, default=trials.ENGINE, help="default: engine")
     text = "measure nothing: print that study, its protocols side by side"
     verb.add_argument("--report", metavar="STUDY", help=text)
 
 
 def _limits(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--most-false-alarms", type=float, default=0.1, help="a rate; default 0.1")
-    verb.add_argument("--least-power", type=float, default=0.9, help="a rate; default 0.9")
+    verb.add_argument("--most-false-alarms", type=shared.share, default=0.1, help="a rate; default 0.1")
+    verb.add_argument("--least-power", type=shared.share, default=0.9, help="a rate; default 0.9")
     text = "median time of a trial, in every context; default: any"
     verb.add_argument("--most-median", type=shared.seconds, metavar="TIME", help=text)

@@ -6,13 +6,14 @@ A name holds one study of each protocol, so that a report can set them side by s
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from benchmarks.abba import citation
 from benchmarks.calibrate import trials
-from benchmarks.calibrate.trials import Trial
+from benchmarks.calibrate.trials import Case, Trial
 from evidence.record import Record
 
 
@@ -43,10 +44,18 @@ class Study:
 
     def missing(self, found: Sequence[Trial]) -> int:
         """How many trials of the kind and context with the fewest are still to come."""
-        counts: dict[tuple[str, int], int] = {}
-        for trial in found:
-            counts[trial.kind, trial.context] = counts.get((trial.kind, trial.context), 0) + 1
+        counts = Counter((trial.kind, trial.context) for trial in found)
         return max(0, self.declared - min(counts.values(), default=0))
+
+    def turns(self, cases: Sequence[Case], earlier: Sequence[Trial], trials: int) -> list[Case]:
+        """Kinds and contexts in turn, each `trials` times, but none beyond what was declared."""
+        done = Counter((trial.kind, trial.context) for trial in earlier)
+        return [
+            case
+            for turn in range(min(trials, self.declared))
+            for case in cases
+            if done[case.kind, case.context] + turn < self.declared
+        ]
 
     def _check(self, record: Record) -> None:
         theirs = {**record.selection["terms"], "declared": record.selection["declared"]}
@@ -63,6 +72,30 @@ def named(records: Sequence[Record], name: str) -> dict[str, list[Record]]:
         if record.kind == citation.KIND and record.selection.get("study") == name:
             found.setdefault(record.selection["terms"]["protocol"], []).append(record)
     return found
+
+
+def by_terms(records: Sequence[Record], name: str) -> list[dict[str, list[Record]]]:
+    """The studies of this name, each the records of equal terms by protocol; the newest is last.
+
+    One without the engine's protocol comes before all that have it.
+    """
+    found: dict[str, list[Record]] = {}
+    for record in (one for protocol in named(records, name).values() for one in protocol):
+        terms = {**record.selection["terms"], "declared": record.selection["declared"], "protocol": None}
+        found.setdefault(json.dumps(terms, sort_keys=True), []).append(record)
+    newest_last = sorted(found.values(), key=lambda mine: max(record.started_at for record in mine))
+    return sorted((named(mine, name) for mine in newest_last), key=lambda study: trials.ENGINE in study)
+
+
+def title(records: Sequence[Record]) -> str:
+    """What tells a study from others of its name."""
+    stated = records[-1].selection
+    digests, machine = _digests(stated["terms"]), stated["terms"].get("machine")
+    return f"{digests}, {machine}, {stated['declared']} declared (record {records[-1].id[:12]})"
+
+
+def _digests(terms: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {str(terms.get(name))[:12]}" for name in ("instrument", "code"))
 
 
 def reopened(records: Sequence[Record]) -> Study:

@@ -16,6 +16,7 @@ from benchmarks.static import costs, judge
 from benchmarks.static.costs import Costs, CostsError
 from evidence import record, store
 from evidence.record import Reason
+from grouped_attention.load import ARCHITECTURES
 
 EXIT_CODES = {"pass": 0, "fail": 1, "undecided": 3, "unknown": 4}
 WORST_FIRST = ("fail", "unknown", "pass")
@@ -50,10 +51,10 @@ def run(options: argparse.Namespace) -> int:
         return _end("unknown", Reason(code=error.code, text=error.text))
     chosen = [b for b in candidate.binaries if b.backend == "cuda" and options.arch in (None, b.arch)]
     if not chosen:
-        return _end(
-            "unknown", Reason(code="no-static-costs", text=f"{options.artifact} holds no cuda library")
-        )
-    outcomes = [_one(binary, candidate, _twin(binary, base)) for binary in chosen]
+        wanted = " ".join(("cuda", options.arch or "library"))
+        text = f"{options.artifact} holds {_held(candidate)}, no {wanted}"
+        return _end("unknown", Reason(code="no-static-costs", text=text))
+    outcomes = [_one(binary, candidate, base) for binary in chosen]
     if options.json is not None:
         options.json.write_text(
             json.dumps([_json(*pair) for pair in zip(chosen, outcomes, strict=True)], indent=1)
@@ -65,12 +66,12 @@ def run(options: argparse.Namespace) -> int:
     return _end(worst.word, worst.reasons[0])
 
 
-def judged(binary: Binary, twin: Binary | None) -> Outcome:
+def judged(binary: Binary, base: Side | None) -> Outcome:
     """Costs of one library against its limits and its twin in the base; one that can't be read is unknown."""
     try:
         mine = costs.read(binary)
         # A base that can't be read doesn't hide a candidate that is over a limit.
-        theirs = None if twin is None or judge.complaints(mine, None) else costs.read(twin)
+        theirs = None if base is None or judge.complaints(mine, None) else _theirs(binary, base)
     except CostsError as error:
         return Outcome(word="unknown", reasons=(Reason(code=error.code, text=str(error)),))
     found = judge.complaints(mine, theirs)
@@ -79,6 +80,19 @@ def judged(binary: Binary, twin: Binary | None) -> Outcome:
     against = "its limits" if theirs is None else "its limits and the base"
     praise = Reason(code="within-limits", text=f"cuda {binary.arch}: {len(mine)} kernels against {against}")
     return Outcome(word="pass", reasons=(praise,), candidate=mine, base=theirs)
+
+
+def _theirs(binary: Binary, base: Side) -> tuple[Costs, ...] | None:
+    """The costs of the base's twin, None of a foreign library; CostsError when there is no twin."""
+    twin = _twin(binary, base)
+    if twin is None:
+        text = f"the base {base.origin} holds {_held(base)}, not {binary.backend} {binary.arch}"
+        raise CostsError("no-binary", text)
+    return None if twin.directory is None else costs.read(twin)
+
+
+def _held(side: Side) -> str:
+    return ", ".join(f"{b.backend} {b.arch}" for b in side.binaries) or "nothing"
 
 
 def table(outcome: Outcome) -> str:
@@ -93,9 +107,12 @@ def table(outcome: Outcome) -> str:
     return "\n".join("  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in rows)
 
 
-def _one(binary: Binary, side: Side, twin: Binary | None) -> Outcome:
+def _one(binary: Binary, side: Side, base: Side | None) -> Outcome:
     started, tick = datetime.now(UTC), time.perf_counter()
-    outcome = judged(binary, twin)
+    outcome, twin = judged(binary, base), _twin(binary, base)
+    if twin is not None and twin.directory is None:
+        print(f"the base {twin.library} comes without a compiler's report: limits alone are held")
+        twin = None
     made = record.make(
         kind="static",
         artifact=record.subject_of(binary, revision=side.revision, dirty=bool(side.dirty)),
@@ -155,5 +172,5 @@ def add_options(verb: argparse.ArgumentParser) -> None:
         "--artifact", type=Path, required=True, metavar="DIR", help="a cuda artifact, or a folder of several"
     )
     verb.add_argument("--base", type=Path, metavar="DIR", help="the same of the base, to compare with")
-    verb.add_argument("--arch", help="only this architecture")
+    verb.add_argument("--arch", choices=ARCHITECTURES, help="only this architecture")
     verb.add_argument("--json", type=Path, metavar="PATH", help="write the costs there too")

@@ -123,7 +123,7 @@ def test_a_block_is_four_timed_replays_behind_an_untimed_one(gpu: Gpu) -> None:
 
 def test_a_graph_that_runs_nothing_is_found_out(gpu: Gpu) -> None:
     calls = itertools.count()
-    made = bench(gpu, writes=lambda: next(calls) < 16)  # the eager calls write, no replay does
+    made = bench(gpu, writes=lambda: next(calls) < 32)  # the eager calls write, no replay does
     found = engine.compare(made, Rule(comparisons=1), budget_s=0.1, source=random.Random(1))
     assert found.alarm is not None and found.alarm.code == "bits-differ" and found.rejects
 

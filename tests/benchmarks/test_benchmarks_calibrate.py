@@ -6,6 +6,7 @@ import json
 import random
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,12 @@ from simulated_machine import SimulatedMachine
 
 from artifacts import ArtifactsError
 from benchmarks import cli
+from benchmarks.abba import citation
 from benchmarks.abba import command as abba
 from benchmarks.abba.command import Sides
 from benchmarks.abba.subjects import Contender
-from benchmarks.calibrate import planted
+from benchmarks.calibrate import judging, planted
+from benchmarks.calibrate.judging import Limits
 from benchmarks.latency.problem import Shape
 from evidence import store
 from evidence.record import Subject
@@ -112,6 +115,66 @@ def test_a_report_sets_protocols_side_by_side(run: Run, capsys: pytest.CaptureFi
     assert lines[-3].startswith("engine: admitted") and lines[-2].startswith("textbook: ")
     assert lines[-1].startswith("verdict: admitted (calibrated: ")
     assert cli.main(["calibrate", "--report", "nothing"]) == 4
+
+
+def test_studies_of_one_name_on_other_terms_are_reported_apart(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--study", "again", "--trials", "40") == 0
+    (kept,) = store.load().records
+    terms = {**kept.selection["terms"], "machine": "another machine"}
+    other = {"study": "again", "declared": 80, "terms": terms}
+    store.append(replace(kept, selection=other, started_at="2020-01-01T00:00:00.000+00:00"))
+    capsys.readouterr()
+    assert cli.main(["calibrate", "--report", "again"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("2 studies are named again")
+    titles, words = ([line for line in lines if line.startswith(s)] for s in ("instrument", "engine:"))
+    assert "another machine, 80 declared" in titles[0] and "40 declared" in titles[1]
+    assert words[0].startswith("engine: undecided (too-few-trials: 40 more were declared")
+    assert words[1].startswith("engine: admitted") and lines[-1].startswith("verdict: admitted (calibrated: ")
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "--trials=0",
+        "--trials=-3",
+        "--declared=0",
+        "--most-false-alarms=nan",
+        "--most-false-alarms=1",
+        "--least-power=0",
+        "--most-median=0",
+        "--plant=0",
+        "--plant=-0.1",
+        "--plant=nan",
+    ],
+)
+def test_numbers_out_of_range_are_usage_errors(run: Run, option: str) -> None:
+    assert run(option) == 2
+    assert store.load().records == ()
+
+
+def test_no_trial_is_run_beyond_what_was_declared(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    study = ("--study", "short", "--declared", "3")
+    run(*study, "--trials", "2")
+    run(*study, "--trials", "9")
+    assert "2 of 18 trials: 3 of each were declared" in capsys.readouterr().out
+    assert [len(record.results["trials"]) for record in store.load().records] == [4, 2]
+
+
+def test_a_study_without_trials_is_unknown_and_never_cited(run: Run) -> None:
+    run("--study", "empty", "--trials", "1")
+    (kept,) = store.load().records
+    store.append(
+        replace(kept, results={"trials": [], "summaries": []}, started_at="2999-01-01T00:00:00.000+00:00")
+    )
+    records = store.load().records
+    assert len(records) == 2
+    assert kept.id[:12] in citation.line(records, kept.machine, backend="host")
+    assert "none; run" in citation.line(records[1:], kept.machine, backend="host")
+    found = judging.judge([], Limits(), missing=0)
+    assert (found.word, found.code) == ("unknown", "no-trials")
 
 
 def test_what_is_shown_only_decides_nothing(run: Run, capsys: pytest.CaptureFixture[str]) -> None:

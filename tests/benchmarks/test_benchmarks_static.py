@@ -36,7 +36,7 @@ def artifact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., P
         folder.mkdir()
         stem = f"grouped_attention-{backend}-{function.arch}"
         for suffix, data in (
-            (".so", name.encode()),
+            (".so", b"\x7fELF" + name.encode()),
             (".cubin", elf({"k": 256})),
             (".ptxas.txt", block(function).encode()),
         ):
@@ -128,6 +128,44 @@ def test_unreadable_base_does_not_hide_a_spill(
     assert run(capsys, "--artifact", new, "--base", old)[0] == 1
     assert run(capsys, "--artifact", artifact("fine", kernel()), "--base", old)[0] == 4
     assert tmp_path.exists()
+
+
+def test_a_base_of_another_architecture_is_no_base(
+    artifact: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = artifact("old", kernel(arch="sm_80"))
+    code, lines = run(capsys, "--artifact", artifact("new", kernel()), "--base", old)
+    assert code == 4
+    assert lines[-1].startswith("verdict: unknown (no-binary: the base ")
+    assert lines[-1].endswith("holds cuda sm_80, not cuda sm_70)")
+    assert store.load().records[0].outcome == "unknown"
+    assert run(capsys, "--artifact", artifact("bad", kernel(spill_load_bytes=8)), "--base", old)[0] == 1
+
+
+def test_a_foreign_base_leaves_the_limits_alone_and_that_is_said(
+    artifact: Callable[..., Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    new, foreign_library = artifact("new", kernel()), tmp_path / "foreign.so"
+    foreign_library.write_bytes(b"\x7fELF not ours")
+    answer = {"backend": "cuda", "arch": "sm_70", "kernels": {"k": {"dynamic_shared_bytes": 512}}}
+    monkeypatch.setattr(foreign, "_ASK", f"print({json.dumps(answer)!r})")
+    code, lines = run(capsys, "--artifact", new, "--base", foreign_library)
+    assert code == 0 and lines[-1].endswith("1 kernels against its limits)")
+    assert any("foreign.so comes without a compiler's report: limits alone" in line for line in lines)
+    assert store.load().records[0].selection == {"base": None}
+
+
+def test_what_the_folder_holds_is_said(
+    artifact: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = artifact("new", kernel(arch="sm_80"))
+    code, lines = run(capsys, "--artifact", folder, "--arch", "sm_90")
+    assert code == 4
+    assert lines[-1] == f"verdict: unknown (no-static-costs: {folder} holds cuda sm_80, no cuda sm_90)"
+    assert run(capsys, "--artifact", folder, "--arch", "sm_99")[0] == 2
 
 
 def test_lost_log_is_named(artifact: Callable[..., Path]) -> None:
