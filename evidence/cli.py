@@ -45,8 +45,8 @@ def parser() -> argparse.ArgumentParser:
     for verb in (report_verb, list_verb, pack_verb):
         verb.add_argument("--run", metavar="ID", help="only records of this run")
         verb.add_argument("--kind", help="only records of this kind")
-    import_verb = _verb(verbs, "import", "take records from a pack; names what it refuses")
-    import_verb.add_argument("file", type=Path, metavar="FILE")
+    import_verb = _verb(verbs, "import", "take records from packs; names what it refuses")
+    import_verb.add_argument("files", type=Path, nargs="+", metavar="FILE")
     explain = _verb(verbs, "explain", "what a reason code means, and what to do")
     explain.add_argument("code", nargs="?", metavar="CODE", help="without one, all are listed")
     return top
@@ -161,13 +161,15 @@ def _pack(options: argparse.Namespace) -> int:
 
 
 def _import(options: argparse.Namespace) -> int:
-    done = pack.read(options.file, options.records)
-    for name, why in done.refused:
+    done = [pack.read(path, options.records) for path in options.files]
+    refused = [pair for one in done for pair in one.refused]
+    for name, why in refused:
         print(f"refused {_printable(name)}: {why}", file=sys.stderr)
-    print(f"{len(done.added)} added, {len(done.known)} known already, {len(done.refused)} refused")
-    added = [str(path) for path in done.added]
-    _write(options.json, {"added": added, "known": done.known, "refused": done.refused})
-    return EXIT_UNKNOWN if done.refused else EXIT_OK
+    added = [str(path) for one in done for path in one.added]
+    known = [name for one in done for name in one.known]
+    print(f"{len(added)} added, {len(known)} known already, {len(refused)} refused")
+    _write(options.json, {"added": added, "known": known, "refused": refused})
+    return EXIT_UNKNOWN if refused else EXIT_OK
 
 
 def _explain(options: argparse.Namespace) -> int:
