@@ -12,10 +12,9 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from evidence import instrument, machine, places
+from evidence import instrument, machine, places, portable
 from evidence.instrument import Instrument
 
 SCHEMA = 1
@@ -145,8 +144,8 @@ def make(
         selection=dict(selection),
         outcome=outcome,
         reasons=tuple(reasons),
-        results=dict(results or {}),
-        command=_portable(sys.argv if command is None else command),
+        results=portable.without_root(dict(results or {})),
+        command=portable.command(sys.argv if command is None else command),
         started_at=started_at.astimezone(UTC).isoformat(timespec="milliseconds"),
         duration_s=float(duration_s),
         run_id=os.environ.get(places.RUN_VARIABLE) or f"single-{uuid.uuid4().hex[:12]}",
@@ -186,13 +185,6 @@ def parse(value: object, where: str) -> Record:
 def _binding() -> str:
     # Looked up where something was measured, with the product loaded: who reads records needs no torch.
     return str(importlib.import_module("grouped_attention.identity").binding_digest())
-
-
-def _portable(command: Sequence[str]) -> tuple[str, ...]:
-    # Records are shown on other machines: they name modules and relative paths, not this machine's folders.
-    program = Path(command[0]) if command else Path()
-    start = ["python", "-m", program.parent.name] if program.name == "__main__.py" else list(command[:1])
-    return tuple(word.replace(f"{places.root()}{os.sep}", "") for word in (*start, *command[1:]))
 
 
 def _from_content(content: dict[str, Any], where: str) -> Record:

@@ -167,6 +167,8 @@ def test_commands_name_no_folder_of_this_machine() -> None:
         "--artifact",
         ".kernelgate/artifacts/x",
     )
+    results = {"notes": [f"base: given path {root}/old"], "by": {"x": f"{root}/y"}, "n": [1.5]}
+    assert made(results=results).results == {"notes": ["base: given path old"], "by": {"x": "y"}, "n": [1.5]}
 
 
 def test_make_refuses_what_could_not_be_read_back() -> None:
