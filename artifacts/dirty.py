@@ -63,7 +63,9 @@ def _modules(root: Path) -> Iterator[str]:
     for folder in CODE:
         found.extend((root / (PYTHON_LAYER if folder == PRODUCT else folder)).rglob("*"))
     for path in found:
-        if path.suffix in MODULES and path.parent.name != CACHE:
+        # A link may lead to a package; what begins with a dot is never one.
+        is_link = path.is_symlink() and not path.name.startswith(".")
+        if (path.suffix in MODULES or is_link) and path.parent.name != CACHE:
             yield path.relative_to(root).as_posix()
 
 

@@ -134,7 +134,9 @@ def to_json(side: Side) -> dict[str, Any]:
 def _accepted(revision: str | None) -> list[str]:
     """Headings of the changelog that `regression replay --accept` wrote with renewed goldens."""
     lines = git.text(root(), revision, "CHANGELOG.md").splitlines() if revision else []
-    return [line.removeprefix("### ") for line in lines if line.startswith("### ") and ACCEPTED in line]
+    return [
+        line.removeprefix("### ").strip() for line in lines if line.startswith("### ") and ACCEPTED in line
+    ]
 
 
 def copy_set(side: Side, folder: Path) -> None:

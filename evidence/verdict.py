@@ -5,6 +5,7 @@ Missing evidence is unknown, and unknown never passes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -82,7 +83,10 @@ def _renewed(found: Sequence[Finding]) -> tuple[str, ...]:
 
 
 def _new_entries(question: Question) -> tuple[str, ...]:
-    return tuple(text for text in question.candidate.accepted if text not in question.base.accepted)
+    if question.base.revision is None:  # whose changelog isn't known, so that nothing can be called new
+        return ()
+    new = Counter(question.candidate.accepted) - Counter(question.base.accepted)
+    return tuple(text for text in new if not text.rstrip().endswith("because"))
 
 
 def _unexplained(question: Question, found: Sequence[Finding]) -> tuple[Reason, ...]:

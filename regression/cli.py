@@ -94,7 +94,7 @@ def _blocked(path: Path | None) -> Judgement | None:
         return None
     if not path.parent.is_dir():
         return judge.usage(f"--json {path}: there is no folder {path.parent}")
-    if path.exists() and not _is_result(path):
+    if path.exists() and path.stat().st_size and not _is_result(path):
         return judge.usage(f"--json {path} is no result of an earlier run: choose another path")
     try:
         path.unlink(missing_ok=True)

@@ -84,6 +84,15 @@ def test_modules_that_git_ignores_are_named(name: str, repository: Path, git: Gi
     assert dirty.files(repository) == (name,)
 
 
+def test_a_link_to_a_package_is_named(repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "bits").mkdir()
+    (repository / "regression").mkdir(exist_ok=True)
+    (repository / "regression" / "bits").symlink_to(tmp_path / "bits")
+    (repository / ".venv").symlink_to(tmp_path)
+    (repository / ".git" / "info" / "exclude").write_text("bits\n.venv\n")
+    assert dirty.files(repository) == ("regression/bits",)
+
+
 def test_links_are_compared_by_where_they_lead(repository: Path, git: Git) -> None:
     (repository / "link").symlink_to("note.txt")
     git(repository, "add", "-A")
