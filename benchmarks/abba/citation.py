@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evidence import instrument
 from evidence.record import Record
 
 KIND = "calibration"
@@ -24,7 +25,12 @@ def line(records: Sequence[Record], machine: Mapping[str, Any], *, backend: str)
         terms = record.selection.get("terms", {})
         fits = record.kind == KIND and terms.get("machine") == key and terms.get("protocol") == "engine"
         if fits and (words := _words(record)):
-            return f"calibration of this machine: {words} (record {record.id[:12]})"
+            made = (
+                ""
+                if record.instrument == instrument.of(KIND)
+                else ", made by another version of the instrument"
+            )
+            return f"calibration of this machine: {words} (record {record.id[:12]}{made})"
     return "calibration of this machine: none; run python -m benchmarks calibrate"
 
 

@@ -172,6 +172,9 @@ def test_a_study_without_trials_is_unknown_and_never_cited(run: Run) -> None:
     records = store.load().records
     assert len(records) == 2
     assert kept.id[:12] in citation.line(records, kept.machine, backend="host")
+    assert "another version" not in citation.line(records, kept.machine, backend="host")
+    older = [replace(kept, instrument=replace(kept.instrument, digest="older"))]
+    assert "another version of the instrument" in citation.line(older, kept.machine, backend="host")
     assert "none; run" in citation.line(records[1:], kept.machine, backend="host")
     found = judging.judge([], Limits(), missing=0)
     assert (found.word, found.code) == ("unknown", "no-trials")
