@@ -45,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else EXIT_USAGE
     try:
+        _prepare(options.json)
         code = int(VERBS[options.verb](options))
         sys.stdout.flush()
         return code
@@ -167,6 +168,24 @@ def _finish(side: Side, options: argparse.Namespace) -> int:
         print(f"copied to {options.out}")
     _write(options.json, sides.to_json(side))
     return EXIT_ERROR if side.failures else EXIT_UNKNOWN if side.missing else EXIT_OK
+
+
+def _prepare(path: Path | None) -> None:
+    """Delete an earlier run's result; what is none of ours is never written over."""
+    if path is None:
+        return
+    if path.exists() and not _is_result(path):
+        raise ArtifactsError("usage", f"--json {path} is no result of an earlier run: choose another path")
+    path.unlink(missing_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+
+
+def _is_result(path: Path) -> bool:
+    try:
+        value = json.loads(path.read_bytes() or b"[]")
+    except (OSError, ValueError):
+        return False
+    return isinstance(value, list) or (isinstance(value, dict) and "artifacts" in value)
 
 
 def _write(path: Path | None, value: Any) -> None:

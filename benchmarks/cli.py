@@ -16,8 +16,9 @@ from benchmarks.latency import command as latency
 from benchmarks.nightly import command as nightly
 from benchmarks.peers import command as peers
 from benchmarks.static import command as static
+from evidence import ending
+from evidence.ending import EXIT_CODES, Verdict
 
-EXIT_USAGE, EXIT_ERROR = 2, 5
 VERBS = {
     "static": static.run,
     "latency": latency.run,
@@ -61,10 +62,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = parser().parse_args(arguments)
     except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else EXIT_USAGE
+        return stop.code if isinstance(stop.code, int) else EXIT_CODES["usage"]
+    trouble = ending.prepare(getattr(options, "json", None))
+    if trouble is not None:
+        return ending.end(Verdict(word="unknown", code="usage", text=trouble))
     try:
         return VERBS[options.verb](options)
     except (Exception, SystemExit) as error:  # code that is measured may call sys.exit(0)
         traceback.print_exc()
         print(f"verdict: unknown (machinery: {type(error).__name__}: {' '.join(str(error).split())})")
-        return EXIT_ERROR
+        return EXIT_CODES["error"]

@@ -15,6 +15,7 @@ import grouped_attention as ga
 from artifacts.errors import ArtifactsError
 from benchmarks.bench import ending
 from benchmarks.history import machine_key
+from evidence.ending import EXIT_CODES
 
 THREADS = 1  # neighbours disturb one thread less than many
 MACHINE = pytest.StashKey[dict[str, str]]()
@@ -82,7 +83,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     session.config.stash[VERDICT] = f"verdict: {word} ({reason})"
     if reports:
         print(f"\nrecord: {ending.keep(reports, word, reason, session.config.stash[STARTED])}")
-    session.exitstatus = ending.EXIT_CODES[word]
+    session.exitstatus = EXIT_CODES[word]
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import time
@@ -13,12 +12,25 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from evidence import detail, instrument, pack, places, policy, question, reasons, report, store, verdict
+from evidence import (
+    detail,
+    ending,
+    instrument,
+    pack,
+    places,
+    policy,
+    question,
+    reasons,
+    report,
+    store,
+    verdict,
+)
+from evidence.ending import EXIT_CODES
 from evidence.pack import PackError
 from evidence.question import Question
-from evidence.record import Reason, Record, RecordError, dumps
+from evidence.record import Reason, RecordError, as_json
 from evidence.store import Loaded
-from evidence.verdict import EXIT_CODES, Verdict
+from evidence.verdict import Verdict
 
 EXIT_OK, EXIT_USAGE, EXIT_UNKNOWN, EXIT_ERROR = (
     0,
@@ -58,6 +70,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = parser().parse_args(arguments)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else EXIT_USAGE
+    trouble = ending.prepare(options.json)
+    if trouble is not None:
+        print(f"usage: {trouble}", file=sys.stderr)
+        return EXIT_USAGE
     try:
         code = int(VERBS[options.verb](options))
         sys.stdout.flush()
@@ -117,7 +133,7 @@ def _verdict(options: argparse.Namespace) -> int:
     )
     loaded = store.load(options.records)
     decided = verdict.decide(asked, loaded.records, unreadable=[item.why for item in loaded.unreadable])
-    _write(options.json, _verdict_json(decided))
+    ending.write(options.json, _verdict_json(decided))
     print(report.verdict_table(decided))
     if asked.base.missing is None:
         print(f"base: {asked.base.origin}" + (f", {asked.base.revision[:12]}" if asked.base.revision else ""))
@@ -137,7 +153,7 @@ def _report(options: argparse.Namespace) -> int:
     print(report.terminal(loaded.records) if loaded.records else "no records")
     if options.markdown is not None:
         options.markdown.write_text(report.markdown(loaded.records, loaded.unreadable))
-    _write(options.json, [_record_json(record) for record in loaded.records])
+    ending.write(options.json, [as_json(record) for record in loaded.records])
     return _named(loaded)
 
 
@@ -145,7 +161,7 @@ def _list(options: argparse.Namespace) -> int:
     loaded = _chosen(options)
     for record in loaded.records:
         print(f"{store.file_name(record)}  {record.outcome}")
-    _write(options.json, [store.file_name(record) for record in loaded.records])
+    ending.write(options.json, [store.file_name(record) for record in loaded.records])
     return _named(loaded)
 
 
@@ -156,7 +172,7 @@ def _pack(options: argparse.Namespace) -> int:
         return EXIT_UNKNOWN
     pack.write(loaded.records, options.out)
     print(f"{len(loaded.records)} records in {options.out}")
-    _write(options.json, [record.id for record in loaded.records])
+    ending.write(options.json, [record.id for record in loaded.records])
     return _named(loaded)
 
 
@@ -168,7 +184,7 @@ def _import(options: argparse.Namespace) -> int:
     added = [str(path) for one in done for path in one.added]
     known = [name for one in done for name in one.known]
     print(f"{len(added)} added, {len(known)} known already, {len(refused)} refused")
-    _write(options.json, {"added": added, "known": known, "refused": refused})
+    ending.write(options.json, {"added": added, "known": known, "refused": refused})
     return EXIT_UNKNOWN if refused else EXIT_OK
 
 
@@ -181,7 +197,9 @@ def _explain(options: argparse.Namespace) -> int:
             if entry
             else f"{code}: no such code; explain alone lists all"
         )
-    _write(options.json, {code: None if entry is None else asdict(entry) for code, entry in found.items()})
+    ending.write(
+        options.json, {code: None if entry is None else asdict(entry) for code, entry in found.items()}
+    )
     return EXIT_USAGE if None in found.values() else EXIT_OK
 
 
@@ -208,10 +226,6 @@ def _named(loaded: Loaded) -> int:
     return EXIT_UNKNOWN if loaded.unreadable else EXIT_OK
 
 
-def _record_json(record: Record) -> Any:
-    return json.loads(dumps(record))
-
-
 def _verdict_json(decided: Verdict) -> dict[str, Any]:
     return {
         "schema": 1,
@@ -236,8 +250,3 @@ def _verdict_json(decided: Verdict) -> dict[str, Any]:
 
 def _reason_json(reason: Reason) -> dict[str, str]:
     return {"code": reason.code, "text": reason.text}
-
-
-def _write(path: Path | None, value: Any) -> None:
-    if path is not None:
-        path.write_text(json.dumps(value, indent=1) + "\n")

@@ -162,9 +162,14 @@ def body(record: Record) -> dict[str, Any]:
     return plain
 
 
+def as_json(record: Record) -> dict[str, Any]:
+    """A record's JSON value."""
+    return {**body(record), "id": record.id}
+
+
 def dumps(record: Record) -> str:
     """The text of a record's file."""
-    return json.dumps({**body(record), "id": record.id}, indent=1, sort_keys=True, allow_nan=False) + "\n"
+    return json.dumps(as_json(record), indent=1, sort_keys=True, allow_nan=False) + "\n"
 
 
 def parse(value: object, where: str) -> Record:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from evidence.ending import EXIT_CODES
 from evidence.findings import FAIL, MISSING, Finding, find
 from evidence.policy import POLICY, Requirement, differing, requirements, to_prove
 from evidence.question import Question
@@ -17,7 +18,6 @@ from evidence.record import Reason, Record
 ADMITTED, REJECTED, UNDECIDED, UNKNOWN = "admitted", "rejected", "undecided", "unknown"
 RENEWED = ("bits-differ", "partials-differ")
 MEASURED = frozenset({"time-undecided"})  # nothing is missing, but what was measured is not enough to tell
-EXIT_CODES = {ADMITTED: 0, REJECTED: 1, "usage": 2, UNDECIDED: 3, UNKNOWN: 4, "error": 5}
 
 
 @dataclass(frozen=True, kw_only=True)

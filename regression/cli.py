@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from regression import command, judge, recording
+from evidence import ending
+from regression import command, judge
 from regression.faults import command as faults
 from regression.judge import Judgement
 from regression.target import ARCHITECTURES
@@ -80,54 +80,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = parser().parse_args(arguments)
     except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else judge.EXIT_CODES["usage"]
-    judgement = _blocked(options.json) or _told(options)
+        return stop.code if isinstance(stop.code, int) else ending.EXIT_CODES["usage"]
+    trouble = ending.prepare(options.json)
+    judgement = _told(options) if trouble is None else judge.usage(trouble)
     for line in judgement.details():
         print(line)
     print(judgement.line(), flush=True)
     return judgement.exit_code
 
 
-def _blocked(path: Path | None) -> Judgement | None:
-    """Why results can't be written there. An earlier run's are deleted, as they aren't this run's."""
-    if path is None:
-        return None
-    if not path.parent.is_dir():
-        return judge.usage(f"--json {path}: there is no folder {path.parent}")
-    if path.exists() and path.stat().st_size and not _is_result(path):
-        return judge.usage(f"--json {path} is no result of an earlier run: choose another path")
-    try:
-        path.unlink(missing_ok=True)
-        path.touch()
-        path.unlink()
-    except OSError as error:
-        return judge.usage(f"--json {path}: {error.strerror}: choose another path")
-    return None
-
-
-def _is_result(path: Path) -> bool:
-    try:
-        value = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return False
-    return isinstance(value, dict) and "outcome" in value
-
-
 def _told(options: argparse.Namespace) -> Judgement:
     """Run, and leave the judgement where results go."""
     judgement = _run(options)
     try:
-        _state(options.json, judgement)
+        reasons = [(reason.code, reason.text) for reason in judgement.reasons]
+        ending.write_bare(options.json, judge.OUTCOMES.get(judgement.word), reasons)
     except OSError as error:
         return judge.error("machinery", str(error))
     return judgement
-
-
-def _state(path: Path | None, judgement: Judgement) -> None:
-    """Write the bare verdict where the command had nothing more to write."""
-    if path is not None and not path.exists():
-        reasons = [{"code": reason.code, "text": reason.text} for reason in judgement.reasons]
-        recording.write_json(path, {"outcome": judge.OUTCOMES.get(judgement.word), "reasons": reasons})
 
 
 def _run(options: argparse.Namespace) -> Judgement:

@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
+from evidence import ending
 from fixtures import integrity
 from fixtures.errors import FixtureError
 from fixtures.groups import Group
@@ -99,8 +100,7 @@ def _locate(options: argparse.Namespace, chosen: Target, console: Console) -> Ju
     finding = locate.find(options.locate, chosen, against=options.against)
     console.print(locate_report.text(finding), markup=False, soft_wrap=True)
     judgement = judge.claimed(locate_report.judgement(finding), _dirty(chosen))
-    if options.json is not None:
-        recording.write_json(options.json, locate_report.as_json(finding, judgement))
+    ending.write(options.json, locate_report.as_json(finding, judgement))
     return judgement
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from artifacts.claims import NO_REVISION
+from evidence.ending import EXIT_CODES
 from regression.results import GroupResult
 
-EXIT_CODES = {"admitted": 0, "rejected": 1, "usage": 2, "undecided": 3, "unknown": 4, "error": 5}
 # The words of evidence records.
 OUTCOMES = {
     "admitted": "pass",

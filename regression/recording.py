@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from evidence import record, store
+from evidence import ending, record, store
 from evidence.record import Record
 from fixtures import integrity
 from regression import judge
@@ -63,12 +62,5 @@ def make(
 def keep(made: Record, copy: Path | None) -> Path:
     """Append the record to the store, and write the same text to `copy` if given."""
     path = store.append(made)
-    if copy is not None:
-        write_json(copy, json.loads(record.dumps(made)))
+    ending.write(copy, record.as_json(made))
     return path
-
-
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write an object, making its folder."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value, indent=1, sort_keys=True) + "\n", encoding="utf-8")

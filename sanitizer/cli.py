@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from sanitizer import command, leakcheck
+from evidence import ending
+from evidence.ending import EXIT_CODES
+from sanitizer import command, judge, leakcheck, outputs
 from sanitizer.batch import MOST_FAULTS
 from sanitizer.cuda import TOOLS
 from sanitizer.growth import CALLS
-from sanitizer.judge import EXIT_CODES
-
-EXIT_USAGE = 2
+from sanitizer.judge import Judgement
 
 
 def parser() -> argparse.ArgumentParser:
@@ -70,14 +70,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = parser().parse_args(arguments)
     except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else EXIT_USAGE
+        return stop.code if isinstance(stop.code, int) else EXIT_CODES["usage"]
+    trouble = ending.prepare(options.json) or ending.prepare(
+        options.junit, option="--junit", is_result=outputs.is_junit
+    )
     try:
-        found = command.run(options)
-    except OSError as error:
-        print(f"machinery: {error}", file=sys.stderr)
-        print(f"verdict: unknown (machinery: {error})")
+        found = command.run(options) if trouble is None else judge.usage(trouble)
+        if trouble is None:
+            _state(options, found)
+    except (Exception, SystemExit) as error:  # a failure of the machinery must not look like a rejection
+        traceback.print_exc()
+        print(f"verdict: unknown (machinery: {type(error).__name__}: {' '.join(str(error).split())})")
         return EXIT_CODES["error"]
     for reason in found.reasons[1:]:
         print(f"also {reason.code}: {reason.text}")
     print(found.line, flush=True)
     return EXIT_CODES[found.word]
+
+
+def _state(options: argparse.Namespace, found: Judgement) -> None:
+    """Write the bare verdict where the command had nothing more to write."""
+    if options.json is not None and not options.json.exists():
+        ending.write(options.json, outputs.document(found, ()))
+    if options.junit is not None and not options.junit.exists():
+        outputs.write_junit(options.junit, options.tool, (), found)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from evidence import machine, places, record, store
+from evidence import ending, machine, places, record, store
 from evidence.record import Reason
 from fixtures.cases import boundary
 from fixtures.errors import FixtureError
@@ -172,9 +172,7 @@ def _report(options: argparse.Namespace, names: tuple[str, ...], found: Judgemen
         print(outputs.table(found.findings))
     for name, text in found.complaints:
         print(f"{name}: {text}")
-    if options.json is not None:
-        verdict = {"word": found.word, "reasons": [vars(reason) for reason in found.reasons]}
-        outputs.write_json(options.json, {**outputs.as_json(found, names), "verdict": verdict})
+    ending.write(options.json, outputs.document(found, names))
     if options.junit is not None:
         outputs.write_junit(options.junit, options.tool, names, found)
     if os.environ.get("GITHUB_ACTIONS") == "true":

@@ -10,7 +10,6 @@ from sanitizer.batch import CONTROL, Attempt
 from sanitizer.findings import Finding, merged
 from sanitizer.suppressions import Suppression, split
 
-EXIT_CODES = {"admitted": 0, "rejected": 1, "usage": 2, "undecided": 3, "unknown": 4, "error": 5}
 OUTCOMES = {
     "admitted": "pass",
     "undecided": "pass",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, ElementTree, SubElement
@@ -41,10 +40,16 @@ def as_json(judgement: Judgement, names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write an object, making its folder."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+def document(judgement: Judgement, names: Sequence[str]) -> dict[str, Any]:
+    """Everything that was seen, and the verdict."""
+    reasons = [vars(reason) for reason in judgement.reasons]
+    return {**as_json(judgement, names), "verdict": {"word": judgement.word, "reasons": reasons}}
+
+
+def is_junit(path: Path) -> bool:
+    """Whether a file is empty, or a report of an earlier run."""
+    head = path.read_bytes()[:200] if path.is_file() else b"not a file"
+    return not head or (head.startswith(b"<?xml") and b'<testsuite name="sanitizer ' in head)
 
 
 def write_junit(path: Path, tool: str, names: Sequence[str], judgement: Judgement) -> None:
@@ -61,7 +66,6 @@ def write_junit(path: Path, tool: str, names: Sequence[str], judgement: Judgemen
         if found:
             SubElement(case, "failure", message=found[0]).text = "\n".join(found)
     suite.set("failures", str(sum(case.find("failure") is not None for case in suite)))
-    path.parent.mkdir(parents=True, exist_ok=True)
     ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)
 
 

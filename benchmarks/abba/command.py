@@ -16,15 +16,16 @@ import torch
 from artifacts import ArtifactsError
 from benchmarks.abba import citation, engine, outcome, plan, plot, recording, subjects, table
 from benchmarks.abba import options as shared
-from benchmarks.abba.decision import Rule, Verdict
+from benchmarks.abba.decision import Rule
 from benchmarks.abba.engine import Comparison
 from benchmarks.abba.guards import AlarmError
-from benchmarks.abba.outcome import EXIT_CODES, Result
+from benchmarks.abba.outcome import Result
 from benchmarks.abba.recording import Took
 from benchmarks.abba.sampling import BASE, CANDIDATE, Bench
 from benchmarks.abba.subjects import Contender
 from benchmarks.latency.problem import Shape
-from evidence import machine, record, store
+from evidence import ending, machine, record, store
+from evidence.ending import Verdict
 from grouped_attention.load import DEFAULT_HOST_ARCH, arch_of_gpu
 
 CONTEXTS = {"cuda": (8192, 65536, 131072, 262144), "host": (64,)}
@@ -46,11 +47,11 @@ def run(options: argparse.Namespace) -> int:
     try:
         sides = resolve(options)
     except ArtifactsError as error:
-        return _end(Verdict(word="unknown", code=error.code, text=error.text))
+        return ending.end(Verdict(word="unknown", code=error.code, text=error.text), options.json)
     if subjects.identical(sides.base, sides.candidate) and not options.aa:
         if options.plot is not None:
             print("no plot: both sides are the same code, so there is nothing to plot; --aa times it")
-        return _end(_identical(sides))
+        return ending.end(_identical(sides), options.json)
     shapes = family(options, sides.backend)
     started, tick = datetime.now(UTC), time.perf_counter()
     rule = rule_of(options, len(shapes))
@@ -58,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     verdict = outcome.conclude(results, is_host=sides.backend == "host")
     took = Took(started=started, seconds=time.perf_counter() - tick)
     _keep(sides, results, verdict, rule, took, options)
-    return _end(_clean(verdict, sides))
+    return ending.end(_clean(verdict, sides), options.json)
 
 
 def resolve(options: argparse.Namespace) -> Sides:
@@ -202,8 +203,7 @@ def _keep(
     }
     made = recording.make(results, verdict, rule, notes=notes, took=took, **fixed)
     print(f"record: {store.append(made)}")
-    if options.json is not None:
-        options.json.write_text(record.dumps(made), encoding="utf-8")
+    ending.write(options.json, record.as_json(made))
     if options.plot is not None:
         _draw(results, options, title=f"{sides.backend} {sides.arch}, L2 {options.l2}")
 
@@ -234,11 +234,6 @@ def _selection(options: argparse.Namespace, results: Sequence[Result], backend: 
         "reject_above": options.reject_above,
         "seed": options.seed,
     }
-
-
-def _end(verdict: Verdict) -> int:
-    print(f"verdict: {verdict.word} ({verdict.code}: {verdict.text})", flush=True)
-    return EXIT_CODES[verdict.word]
 
 
 def add_options(verb: argparse.ArgumentParser) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.abba.sequence import Interval
+from evidence.ending import Verdict
 
 SLOWER, FASTER, SAME, UNDECIDED, UNKNOWN = "slower", "faster", "same", "undecided", "unknown"
 
@@ -57,15 +58,6 @@ class Rule:
         if word == SLOWER:
             return not found.low <= math.log1p(self.reject_above) < found.high
         return word == FASTER or (word == SAME and found.half_width <= self.resolution)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Verdict:
-    """The word, a reason code and a sentence."""
-
-    word: str
-    code: str
-    text: str
 
 
 def judge(named_words: Sequence[tuple[str, str, bool]]) -> Verdict:

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.abba import decision, sequence
-from benchmarks.abba.decision import Verdict
 from benchmarks.abba.engine import Comparison
 from benchmarks.abba.sampling import BASE
 from benchmarks.latency.problem import Shape
+from evidence.ending import Verdict
 
-EXIT_CODES = {"admitted": 0, "rejected": 1, "undecided": 3, "unknown": 4}
 RECORDED = {"admitted": "pass", "rejected": "fail", "undecided": "unknown", "unknown": "unknown"}
 
 

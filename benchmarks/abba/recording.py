@@ -9,12 +9,13 @@ from datetime import datetime
 from typing import Any
 
 from benchmarks.abba import outcome, table
-from benchmarks.abba.decision import Rule, Verdict
+from benchmarks.abba.decision import Rule
 from benchmarks.abba.engine import Comparison
 from benchmarks.abba.outcome import Result
 from benchmarks.abba.sampling import Block, Pair, Round
 from benchmarks.abba.subjects import Contender
 from evidence import record
+from evidence.ending import Verdict
 from evidence.record import Reason, Record
 
 KIND = "abba"

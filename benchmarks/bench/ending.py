@@ -20,7 +20,6 @@ from evidence.record import Reason, Subject
 
 KIND, PROTOCOL = "bench", "bench-1"
 RECORDED = {"admitted": "pass", "rejected": "fail", "undecided": "unknown", "unknown": "unknown"}
-EXIT_CODES = {"admitted": 0, "rejected": 1, "undecided": 3, "unknown": 4}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,13 +11,13 @@ from typing import Any
 
 from artifacts import git, places
 from artifacts.errors import ArtifactsError
-from benchmarks.abba.decision import Verdict
 from benchmarks.abba.options import seconds
-from benchmarks.abba.outcome import EXIT_CODES
 from benchmarks.bisect import search, step
 from benchmarks.bisect.search import Found
 from benchmarks.bisect.settings import ABBA, Settings
 from benchmarks.bisect.step import Step
+from evidence import ending
+from evidence.ending import Verdict
 
 SHOWN = 5
 
@@ -63,13 +63,10 @@ def run(options: argparse.Namespace) -> int:
         answer = answer_to(_question(options))
     except ArtifactsError as error:
         answer = Answer(verdict=Verdict(word="unknown", code=error.code, text=error.text))
-    if options.json is not None:
-        options.json.write_text(json.dumps(asdict(answer), indent=1) + "\n")
+    ending.write(options.json, asdict(answer))
     for line in answer.log.splitlines():
         print(line)
-    found = answer.verdict
-    print(f"verdict: {found.word} ({found.code}: {found.text})", flush=True)
-    return EXIT_CODES[found.word]
+    return ending.end(answer.verdict, options.json)
 
 
 def _question(options: argparse.Namespace) -> Question:

@@ -18,9 +18,9 @@ from rich.progress import track
 from artifacts import ArtifactsError
 from benchmarks.abba import citation, command, subjects
 from benchmarks.abba.command import Sides
-from benchmarks.abba.decision import Rule, Verdict
+from benchmarks.abba.decision import Rule
 from benchmarks.abba.guards import AlarmError
-from benchmarks.abba.outcome import EXIT_CODES, RECORDED
+from benchmarks.abba.outcome import RECORDED
 from benchmarks.abba.recording import Took
 from benchmarks.abba.subjects import Contender
 from benchmarks.calibrate import judging, planted, summary, table, trials
@@ -31,10 +31,10 @@ from benchmarks.calibrate.study import Study, StudyError
 from benchmarks.calibrate.summary import Summary
 from benchmarks.calibrate.trials import AA, Case, Trial
 from benchmarks.latency.problem import Shape
-from evidence import instrument, machine, record, store
+from evidence import ending, instrument, machine, record, store
+from evidence.ending import Verdict
 from evidence.record import Reason, Record
 
-EXIT_USAGE = 2
 DEFAULT_BUDGETS_S = {"host": 5.0, "cuda": 2.5}  # as abba's: 10 s for four contexts
 DEFAULT_PLANTS = {"host": (0.1,), "cuda": ()}
 
@@ -42,11 +42,11 @@ DEFAULT_PLANTS = {"host": (0.1,), "cuda": ()}
 def run(options: argparse.Namespace) -> int:
     """Run the trials, merge them with the study's earlier ones, keep the record, end with the verdict."""
     try:
-        return _report(options.report) if options.report is not None else _run(options)
+        return _report(options) if options.report is not None else _run(options)
     except (ArtifactsError, AlarmError) as error:
-        return _end(Verdict(word="unknown", code=error.code, text=error.text))
+        return ending.end(Verdict(word="unknown", code=error.code, text=error.text), options.json)
     except (StudyError, StatisticsError) as error:
-        return _end(Verdict(word="unknown", code="no-study", text=str(error)))
+        return ending.end(Verdict(word="unknown", code="no-study", text=str(error)), options.json)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -147,15 +147,16 @@ def _limits(options: argparse.Namespace) -> Limits:
     )
 
 
-def _report(name: str) -> int:
+def _report(options: argparse.Namespace) -> int:
     """Print each study of that name, newest last, and end with the newest's verdict."""
+    name = options.report
     groups = studies.by_terms(store.load().records, name)
     if not groups:
         raise StudyError(f"no record is of a study {name}")
     if len(groups) > 1:
         print(f"{len(groups)} studies are named {name}; their terms differ, the verdict is the last one's")
     verdicts = [_shown(protocols, titled=len(groups) > 1) for protocols in groups]
-    return _end(verdicts[-1])
+    return ending.end(verdicts[-1], options.json)
 
 
 def _shown(protocols: dict[str, list[Record]], *, titled: bool) -> Verdict:
@@ -192,9 +193,8 @@ def _finish(
     print(f"record: {store.append(made)}")
     print(f"study {study.name}: {len(fresh)} trials now, {len(earlier)} before")
     print(table.text({options.protocol: summaries, **_others(study)}))
-    if options.json is not None:
-        options.json.write_text(record.dumps(made), encoding="utf-8")
-    return _end(verdict)
+    ending.write(options.json, record.as_json(made))
+    return ending.end(verdict, options.json)
 
 
 def _others(study: Study) -> dict[str, list[Summary]]:
@@ -229,8 +229,3 @@ def _record(
         started_at=took.started,
         duration_s=took.seconds,
     )
-
-
-def _end(verdict: Verdict) -> int:
-    print(f"verdict: {verdict.word} ({verdict.code}: {verdict.text})", flush=True)
-    return EXIT_USAGE if verdict.code == "usage" else EXIT_CODES[verdict.word]

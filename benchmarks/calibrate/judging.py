@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks.abba.decision import Verdict
 from benchmarks.calibrate.summary import Summary
+from evidence.ending import Verdict
 
 GOOD, OPEN, BAD = "good", "open", "bad"
 

@@ -20,7 +20,9 @@ from benchmarks.history import audit, commits, machine_key, protocol, results, r
 from benchmarks.history.commits import Commit
 from benchmarks.history.results import ResultsError, Tally
 from benchmarks.history.runner import Desk
-from benchmarks.history.verdict import Outcome, Verdict
+from benchmarks.history.verdict import Outcome
+from evidence import ending
+from evidence.ending import Verdict
 from evidence.places import home
 
 SHOWN = 12
@@ -208,10 +210,8 @@ def _end(
 ) -> int:
     for complaint in complaints:
         print(complaint)
-    if options.json is not None:
-        options.json.write_text(json.dumps(_json(found, outcomes, complaints), indent=1) + "\n")
-    print(f"verdict: {found.word} ({found.code}: {found.text})", flush=True)
-    return verdict.EXIT_CODES[found.word]
+    ending.write(options.json, _json(found, outcomes, complaints))
+    return ending.end(found, options.json)
 
 
 def _json(found: Verdict, outcomes: Sequence[Outcome], complaints: Sequence[str]) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from benchmarks.history import audit, commits, results, runner, web
 from benchmarks.history.command import results_folder
 from benchmarks.history.results import File, ResultsError
 from benchmarks.history.runner import Desk
-from benchmarks.history.verdict import EXIT_CODES, Verdict
+from evidence import ending
+from evidence.ending import Verdict
 from evidence.places import home
 
 MARK = "info.json"  # asv writes it last: a folder that holds it is a dashboard, and may be replaced
@@ -38,8 +39,7 @@ def run(options: argparse.Namespace) -> int:
         complaints, found = [], Verdict(word="unknown", code=code, text=str(error))
     for line in complaints:
         print(line)
-    print(f"verdict: {found.word} ({found.code}: {found.text})", flush=True)
-    return EXIT_CODES[found.word]
+    return ending.end(found)
 
 
 def _publish(root: Path, folder: Path, out: Path) -> Verdict:

@@ -7,18 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from benchmarks.history.results import Tally
+from evidence.ending import Verdict
 
-EXIT_CODES = {"admitted": 0, "rejected": 1, "undecided": 3, "unknown": 4}
 ASV_FAILED_SOME = 2  # asv's exit status when it ran, and a benchmark failed
-
-
-@dataclass(frozen=True, kw_only=True)
-class Verdict:
-    """The word, a reason code and a sentence."""
-
-    word: str
-    code: str
-    text: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,11 +18,11 @@ from artifacts.sides import Binary, Side, from_path
 from benchmarks.latency import graph, problem, stream
 from benchmarks.latency.graph import Samples
 from benchmarks.latency.problem import Problem, Shape
-from evidence import record, store
+from evidence import ending, record, store
+from evidence.ending import Verdict
 from evidence.record import Reason
 from grouped_attention.load import arch_of_gpu
 
-EXIT_OK, EXIT_UNKNOWN = 0, 4
 LEAST_SAMPLE_US = 100.0
 FASTEST_LAUNCH_US = 2.0  # shorter than any launch: bounds how many it takes to fill a sample
 
@@ -61,12 +61,15 @@ def add_options(verb: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Measure, print the table, keep the record. Without a GPU nothing is measured: `unknown`."""
     if not torch.cuda.is_available():
-        return _end("unknown", Reason(code="no-gpu", text="latency is measured on a GPU, and there is none"))
+        return ending.end(
+            Verdict(word="unknown", code="no-gpu", text="latency is measured on a GPU, and there is none"),
+            options.json,
+        )
     try:
         side = from_path(options.artifact)
         binary = _cuda(side)
     except ArtifactsError as error:
-        return _end("unknown", Reason(code=error.code, text=error.text))
+        return ending.end(Verdict(word="unknown", code=error.code, text=error.text), options.json)
     started, tick = datetime.now(UTC), time.perf_counter()
     rows = [_measure(binary, shape, options) for shape in _shapes(options)]
     print(table(rows))
@@ -83,9 +86,9 @@ def run(options: argparse.Namespace) -> int:
         duration_s=time.perf_counter() - tick,
     )
     print(f"record: {store.append(made)}")
-    if options.json is not None:
-        options.json.write_text(record.dumps(made), encoding="utf-8")
-    return _end("admitted" if reason.code == "measured" else "rejected", reason)
+    ending.write(options.json, record.as_json(made))
+    word = "admitted" if reason.code == "measured" else "rejected"
+    return ending.end(Verdict(word=word, code=reason.code, text=reason.text), options.json)
 
 
 def table(rows: list[Row]) -> str:
@@ -161,8 +164,3 @@ def _json(row: Row) -> dict[str, Any]:
         "kernel_us": row.kernel.median_us,
         "read_us": row.read.median_us,
     }
-
-
-def _end(word: str, reason: Reason) -> int:
-    print(f"verdict: {word} ({reason.code}: {reason.text})", flush=True)
-    return {"admitted": EXIT_OK, "rejected": 1}.get(word, EXIT_UNKNOWN)

@@ -17,6 +17,7 @@ from artifacts import git, places
 from benchmarks.nightly import ending, perform, plan
 from benchmarks.nightly.perform import Ended
 from benchmarks.nightly.plan import Built, Gpu, Missing, Night, Step
+from evidence.ending import EXIT_CODES, write
 from evidence.places import RUN_VARIABLE, home
 from grouped_attention.load import arch_of_gpu
 
@@ -116,7 +117,7 @@ def _listed(steps: Sequence[Step]) -> int:
     for step in steps:
         print(f"{step.name}: python -m {' '.join(step.arguments)}")
     print("verdict: unknown (nothing-measured: only listed)", flush=True)
-    return ending.EXIT_CODES["unknown"]
+    return EXIT_CODES["unknown"]
 
 
 def _perform(step: Step, folder: Path, run_id: str) -> Ended:
@@ -130,11 +131,10 @@ def _perform(step: Step, folder: Path, run_id: str) -> Ended:
 def _end(options: argparse.Namespace, done: Sequence[Ended], missing: Sequence[Missing], night: Night) -> int:
     scope = [f"gpu{gpu.index} {gpu.arch}" for gpu in night.gpus]
     word, reason = ending.conclude(done, missing, scope, partial=options.only is not None)
-    if options.json is not None:
-        options.json.write_text(json.dumps(_json(word, reason, done, missing), indent=1) + "\n")
+    write(options.json, _json(word, reason, done, missing))
     print(f"logs, report and pack: {night.folder}")
     print(f"verdict: {word} ({reason})", flush=True)
-    return ending.EXIT_CODES[word]
+    return EXIT_CODES[word]
 
 
 def _json(word: str, reason: str, done: Sequence[Ended], missing: Sequence[Missing]) -> dict[str, Any]:

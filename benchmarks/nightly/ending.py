@@ -8,7 +8,6 @@ from benchmarks.nightly import plan
 from benchmarks.nightly.perform import FAILED, REJECTED, UNDECIDED, UNKNOWN, Ended
 from benchmarks.nightly.plan import Missing
 
-EXIT_CODES = {"admitted": 0, "rejected": 1, "undecided": 3, "unknown": 4}
 # A rejection outranks what is unknown: it is known.
 WORST_FIRST = ((REJECTED, "rejected"), (FAILED, "unknown"), (UNKNOWN, "unknown"), (UNDECIDED, "undecided"))
 

@@ -20,13 +20,13 @@ from benchmarks.abba.subjects import OP, Contender
 from benchmarks.latency.problem import Shape
 from benchmarks.peers import catalogue, measure, table
 from benchmarks.peers.measure import Timed
-from evidence import record, store
+from evidence import ending, record, store
+from evidence.ending import Verdict
 from evidence.record import Reason
 from grouped_attention.load import arch_of_gpu
 
 CONTEXTS = (8192, 65536, 131072, 262144)
 PAGES = (848, 16)
-EXIT_OK, EXIT_UNKNOWN = 0, 4
 Result = tuple[Shape, list[Timed]]
 
 
@@ -48,11 +48,14 @@ def run(options: argparse.Namespace) -> int:
     """Measure, print the table, keep the record. It compares nothing with a base, so it rejects nothing."""
     arch = arch_of_gpu() if torch.cuda.is_available() else None
     if arch is None:
-        return _end("unknown", Reason(code="no-gpu", text="peers are timed on a GPU, and there is none"))
+        return ending.end(
+            Verdict(word="unknown", code="no-gpu", text="peers are timed on a GPU, and there is none"),
+            options.json,
+        )
     try:
         chosen = subjects.candidate(options.artifact, backend="cuda", arch=arch)
     except ArtifactsError as error:
-        return _end("unknown", Reason(code=error.code, text=error.text))
+        return ending.end(Verdict(word="unknown", code=error.code, text=error.text), options.json)
     started, tick = datetime.now(UTC), time.perf_counter()
     contenders, absent = _contenders(chosen, options)
     results = list(_results(contenders, options))
@@ -70,9 +73,9 @@ def run(options: argparse.Namespace) -> int:
         duration_s=time.perf_counter() - tick,
     )
     print(f"record: {store.append(made)}")
-    if options.json is not None:
-        options.json.write_text(record.dumps(made), encoding="utf-8")
-    return _end("admitted" if reason.code == "measured" else "unknown", reason)
+    ending.write(options.json, record.as_json(made))
+    word = "admitted" if reason.code == "measured" else "unknown"
+    return ending.end(Verdict(word=word, code=reason.code, text=reason.text), options.json)
 
 
 def found(names: Iterable[str]) -> tuple[dict[str, Callable[..., Any]], dict[str, str]]:
@@ -123,8 +126,3 @@ def _results(contenders: dict[str, Callable[..., Any]], options: argparse.Namesp
 
 def _json(shape: Shape, timed: list[Timed]) -> dict[str, Any]:
     return {**asdict(shape), "timed": [asdict(one) for one in timed]}
-
-
-def _end(word: str, reason: Reason) -> int:
-    print(f"verdict: {word} ({reason.code}: {reason.text})", flush=True)
-    return EXIT_OK if word == "admitted" else EXIT_UNKNOWN

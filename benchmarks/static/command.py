@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,11 +13,11 @@ from artifacts.errors import ArtifactsError
 from artifacts.sides import Binary, Side, from_path
 from benchmarks.static import costs, judge
 from benchmarks.static.costs import Costs, CostsError
-from evidence import record, store
+from evidence import ending, record, store
+from evidence.ending import Verdict
 from evidence.record import Reason
 from grouped_attention.load import ARCHITECTURES
 
-EXIT_CODES = {"pass": 0, "fail": 1, "undecided": 3, "unknown": 4}
 WORST_FIRST = ("fail", "unknown", "pass")
 WORDS = {"pass": "admitted", "fail": "rejected", "undecided": "undecided", "unknown": "unknown"}
 COLUMNS = (
@@ -48,22 +47,19 @@ def run(options: argparse.Namespace) -> int:
         candidate = from_path(options.artifact)
         base = None if options.base is None else from_path(options.base)
     except ArtifactsError as error:
-        return _end("unknown", Reason(code=error.code, text=error.text))
+        return _end("unknown", Reason(code=error.code, text=error.text), options.json)
     chosen = [b for b in candidate.binaries if b.backend == "cuda" and options.arch in (None, b.arch)]
     if not chosen:
         wanted = " ".join(("cuda", options.arch or "library"))
         text = f"{options.artifact} holds {_held(candidate)}, no {wanted}"
-        return _end("unknown", Reason(code="no-static-costs", text=text))
+        return _end("unknown", Reason(code="no-static-costs", text=text), options.json)
     outcomes = [_one(binary, candidate, base) for binary in chosen]
-    if options.json is not None:
-        options.json.write_text(
-            json.dumps([_json(*pair) for pair in zip(chosen, outcomes, strict=True)], indent=1)
-        )
+    ending.write(options.json, [_json(*pair) for pair in zip(chosen, outcomes, strict=True)])
     worst = min(outcomes, key=lambda outcome: WORST_FIRST.index(outcome.word))
     if worst.word == "pass" and candidate.dirty:
         text = f"{worst.reasons[0].text}, but {candidate.dirty[0]} differs from the commit"
-        return _end("undecided", Reason(code="dirty-tree", text=text))
-    return _end(worst.word, worst.reasons[0])
+        return _end("undecided", Reason(code="dirty-tree", text=text), options.json)
+    return _end(worst.word, worst.reasons[0], options.json)
 
 
 def judged(binary: Binary, base: Side | None) -> Outcome:
@@ -161,9 +157,8 @@ def _json(binary: Binary, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _end(word: str, reason: Reason) -> int:
-    print(f"verdict: {WORDS[word]} ({reason.code}: {reason.text})", flush=True)
-    return EXIT_CODES[word]
+def _end(word: str, reason: Reason, path: Path | None) -> int:
+    return ending.end(Verdict(word=WORDS[word], code=reason.code, text=reason.text), path)
 
 
 def add_options(verb: argparse.ArgumentParser) -> None:

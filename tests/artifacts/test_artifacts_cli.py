@@ -103,6 +103,17 @@ def test_a_bug_of_ours_is_no_rejection(
     assert "ZeroDivisionError" in capsys.readouterr().err
 
 
+def test_a_result_takes_the_place_of_a_result_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "new" / "list.json"
+    for _ in range(2):
+        assert cli.main(["list", "--json", str(path)]) == 0 and isinstance(read(path), list)
+    path.write_text("mine")
+    assert cli.main(["list", "--json", str(path)]) == 2 and path.read_text() == "mine"
+    assert "is no result of an earlier run" in capsys.readouterr().err
+
+
 @pytest.mark.usefixtures("in_repository")
 def test_a_changed_artifact_of_the_store_is_refused_with_its_remedy(tmp_path: Path) -> None:
     arguments = ["build", "--backend", "host", "--arch", "sm_70", "--json", str(tmp_path / "side.json")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -84,6 +85,16 @@ def test_identical_code_leaves_nothing_to_plot(run: Run, tmp_path: Path) -> None
     code, lines = run("--plot", str(tmp_path / "forest.SVG"))
     assert code == 0 and not (tmp_path / "forest.SVG").exists()
     assert lines[0].startswith("no plot: both sides are the same code")
+
+
+def test_every_end_leaves_a_result_and_no_other_file_is_lost(run: Run, tmp_path: Path) -> None:
+    path, other = tmp_path / "r.json", tmp_path / "pyproject.toml"
+    other.write_text("mine")
+    for extra, outcome in ((), "pass"), (("--candidate", "refused_sides:leaves"), "unknown"):
+        assert run("--json", str(path), *extra)[0] in (0, 4)
+        assert json.loads(path.read_text())["outcome"] == outcome
+    code, lines = run("--json", str(other))
+    assert code == 2 and "usage: --json" in lines[-1] and other.read_text() == "mine"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from regression import cli
 
 
-@pytest.mark.parametrize("where", ["", "missing/x.json", "notes.txt"])
+@pytest.mark.parametrize("where", ["", "notes.txt/x.json", "notes.txt"])
 def test_results_never_take_the_place_of_another_file(
     where: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

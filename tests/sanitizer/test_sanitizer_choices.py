@@ -1,5 +1,6 @@
 """What is found, chosen and suppressed, and what is refused with a reason."""
 
+import json
 import subprocess
 import sys
 from datetime import date
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evidence import machine
-from sanitizer import cli, controls, outputs, suppressions, tools
+from sanitizer import cli, command, controls, outputs, suppressions, tools
 from sanitizer.findings import Finding, merged
 from sanitizer.host import worker_environment
 from sanitizer.process import Limits, run
@@ -151,3 +152,29 @@ def test_every_tool_has_a_planted_kernel(arch: str, tmp_path: Path) -> None:
     done = [sys.executable, "-m", "sanitizer.controls", "--arch", arch, "--out", str(tmp_path / "there")]
     subprocess.run(done, check=True, timeout=120, env=worker_environment())
     assert (tmp_path / "there" / f"control-{arch}.cubin").read_bytes() == cubin
+
+
+def test_every_end_leaves_its_results_and_no_other_file_is_lost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = {"--json": tmp_path / "r.json", "--junit": tmp_path / "r.xml"}
+    given = [text for option, path in paths.items() for text in (option, str(path))]
+    for _ in range(2):
+        assert cli.main(["racecheck", "--backend", "host", *given]) == 2
+        assert json.loads(paths["--json"].read_text())["verdict"]["word"] == "usage"
+        assert 'failures="1"' in paths["--junit"].read_text()
+    for option, path in paths.items():
+        path.write_text("mine")
+        assert cli.main(["racecheck", "--backend", "host", option, str(path)]) == 2
+        assert f"usage: {option} {path} is no result" in capsys.readouterr().out
+        assert path.read_text() == "mine"
+
+
+def test_what_fails_unforeseen_is_no_rejection(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "run", lambda _options: 1 / 0)
+    assert cli.main(["memcheck"]) == 5
+    assert (
+        capsys.readouterr().out.splitlines()[-1].startswith("verdict: unknown (machinery: ZeroDivisionError")
+    )

@@ -68,7 +68,9 @@ def test_only_growth_that_repeats_is_a_leak() -> None:
     limit = growth.LIMITS_BYTES["heap"]
     once = growth.growth(lambda: calls.append(1), rising(limit * 9, limit - 1))
     assert once.complaint is None and len(calls) == growth.WARM_UP_CALLS + 2 * CALLS
-    steady = growth.growth(lambda: None, rising(limit + 7, limit, limit * 2))
+    filling = growth.growth(lambda: None, rising(*[limit * 2] * (growth.ROUNDS - 1), 7))
+    assert filling.bytes == {"heap": 7} and filling.complaint is None
+    steady = growth.growth(lambda: None, rising(limit + 7, limit, *[limit * 2] * (growth.ROUNDS - 2)))
     assert steady.bytes == {"heap": limit} and steady.text == f"heap +{limit}"
     assert steady.complaint == f"kept {limit} bytes of heap memory, 16 a call, after 1000 calls"
     assert Growth(bytes={"device": 1 << 20}).complaint is None

@@ -1,0 +1,60 @@
+"""Where a result goes: nothing of somebody else's is written over, nothing of an earlier run stays."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from evidence import ending
+from evidence.ending import EXIT_CODES, OUTCOMES, Verdict
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"outcome": "pass"}', '{"verdict": "admitted", "x": 1}'])
+def test_an_earlier_result_is_deleted(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "r.json"
+    path.write_text(text)
+    assert ending.prepare(path) is None and not path.exists()
+
+
+@pytest.mark.parametrize("text", ["[project]\n", '{"name": "x"}', "3", '{"outcome": '])
+def test_what_is_no_result_is_kept(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "pyproject.toml"
+    path.write_text(text)
+    assert "is no result of an earlier run: choose another path" in (ending.prepare(path) or "")
+    assert path.read_text() == text
+
+
+def test_a_path_that_cant_be_written_is_named_before_anything_runs(tmp_path: Path) -> None:
+    assert ending.prepare(None) is None
+    assert ending.prepare(tmp_path / "new" / "r.json") is None and (tmp_path / "new").is_dir()
+    assert "no result" in (ending.prepare(tmp_path) or "")
+    (tmp_path / "file").write_text("")
+    assert "choose another path" in (ending.prepare(tmp_path / "file" / "r.json") or "")
+
+
+@pytest.mark.parametrize("word", sorted(OUTCOMES))
+def test_the_verdict_is_printed_and_written(
+    tmp_path: Path, word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "r.json"
+    status = ending.end(Verdict(word=word, code="no-gpu", text="there is\nnone"), path)
+    assert (
+        status == EXIT_CODES[word] and capsys.readouterr().out == f"verdict: {word} (no-gpu: there is none)\n"
+    )
+    assert json.loads(path.read_text()) == {
+        "outcome": OUTCOMES[word],
+        "reasons": [{"code": "no-gpu", "text": "there is\nnone"}],
+    }
+    assert ending.prepare(path) is None
+
+
+def test_what_was_written_before_stays(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    ending.write(path, {"outcome": "pass", "more": 1})
+    assert ending.end(Verdict(word="admitted", code="same", text=""), path) == 0
+    assert json.loads(path.read_text())["more"] == 1
+    ending.write(None, {})
+
+
+def test_a_mistake_of_the_caller_is_exit_status_2() -> None:
+    assert ending.end(Verdict(word="unknown", code="usage", text="x")) == EXIT_CODES["usage"] == 2
