@@ -12,7 +12,19 @@ from artifacts.errors import ArtifactsError
 
 TIMEOUT_S = 120
 ELF = b"\x7fELF"
-_ASK = "import sys, tvm_ffi; print(tvm_ffi.load_module(sys.argv[1]).describe())"
+# Importing torch takes seconds, more so beside a sanitizer: only a library that needs it gets it.
+_ASK = """
+import sys
+sys.modules["torch"] = None
+import tvm_ffi
+try:
+    library = tvm_ffi.load_module(sys.argv[1])
+except Exception:
+    del sys.modules["torch"]
+    import torch
+    library = tvm_ffi.load_module(sys.argv[1])
+print(library.describe())
+"""
 
 
 def target(library: Path) -> tuple[str, str]:

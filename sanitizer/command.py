@@ -20,6 +20,7 @@ from sanitizer import controls, cuda, host, judge, leakcheck, leaks, outputs, su
 from sanitizer.batch import Batch, Launch
 from sanitizer.growth import CALLS
 from sanitizer.judge import Judgement
+from sanitizer.planting import ControlError
 from sanitizer.subject import Checked, SubjectError
 from sanitizer.suppressions import SuppressionError
 
@@ -45,7 +46,7 @@ def run(options: argparse.Namespace) -> Judgement:
         return judge.usage(str(error))
     except (SubjectError, tools.ToolError) as error:
         return judge.unknown(error.code, str(error))
-    except (controls.ControlError, CompilerError) as error:
+    except (ControlError, CompilerError) as error:
         return judge.unknown("no-control", str(error))
 
 
@@ -102,7 +103,7 @@ def _measure(
     started, tick = datetime.now(UTC), time.perf_counter()
     folder = Path(tempfile.mkdtemp(prefix=f"{options.tool}-", dir=_runs()))
     launch, with_what, planted = _launch(options, checked, folder)
-    scope = f"{checked.subject.label} under {with_what}"
+    scope = f"{_named(checked)} under {with_what}"
     print(f"{scope}: {len(names)} cases", flush=True)
     batch = Batch(launch=launch, folder=folder / "runs", most_faults=options.most_faults)
     attempts = batch.play((*names, *planted))
@@ -123,11 +124,18 @@ def _launch(
     if backend == "host":
         library = subject.copy(checked.library, folder)
         launch = host.launcher(library, controls.build_host(folder), *_own(checked))
-        return launch, "AddressSanitizer and UBSan", planted
+        return launch, subject.checks(checked.library), planted
     tool = tools.find(arch)
     control = options.control or controls.build_cuda(folder, arch)
     launch = cuda.launcher(tool, options.tool, checked.library, control, *_own(checked))
     return launch, f"{tool.text} {options.tool}", planted
+
+
+def _named(checked: Checked) -> str:
+    """A library of somebody else's is its hash."""
+    if is_own(checked):
+        return checked.subject.label
+    return f"{checked.subject.label} (a foreign library, SHA-256 {checked.subject.sha256[:12]}…)"
 
 
 def _own(checked: Checked) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from artifacts.places import PRODUCT, root
 from evidence.record import Reason
-from sanitizer import controls, marks, progress, xml_report
+from sanitizer import marks, planting, progress, xml_report
 from sanitizer.batch import Attempt, Launch
 from sanitizer.findings import Finding, merged
 from sanitizer.host import FOUND, worker_command, worker_environment
@@ -152,8 +152,8 @@ def _disagreements(signs: Signs, report: Report) -> list[tuple[str, str]]:
 
 def _case(finding: Finding, seen: Marks, tool: str) -> str:
     """A planted kernel names its control; else the case that never ended, or the only one."""
-    if finding.kernel.startswith(controls.PREFIX):
-        return f"control:{finding.kernel.removeprefix(controls.PREFIX).split('(')[0]}"
+    if finding.kernel.startswith(planting.PREFIX):
+        return f"control:{finding.kernel.removeprefix(planting.PREFIX).split('(')[0]}"
     real = [name for name in seen.ended if not name.startswith("control:")]
     if seen.open and not seen.open.startswith("control:") and tool == "memcheck":
         return seen.open

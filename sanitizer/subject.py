@@ -17,6 +17,7 @@ from sanitizer import host
 
 TWIN = "address"
 MARKS_OF_INSTRUMENTATION = (b"__asan_report_load", b"__asan_report_store")
+MARK_OF_UBSAN = b"__ubsan_handle"
 
 
 class SubjectError(RuntimeError):
@@ -57,6 +58,12 @@ def instrumented(library: Path) -> bool:
     """True when the library calls AddressSanitizer's checks."""
     content = library.read_bytes()
     return any(mark in content for mark in MARKS_OF_INSTRUMENTATION)
+
+
+def checks(library: Path) -> str:
+    """The compiler's checks that an instrumented library calls."""
+    seen = MARK_OF_UBSAN in library.read_bytes()
+    return "AddressSanitizer and UBSan" if seen else "AddressSanitizer alone, no UBSan"
 
 
 def copy(library: Path, folder: Path) -> Path:

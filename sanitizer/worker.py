@@ -50,9 +50,9 @@ def _runner(options: argparse.Namespace, names: Sequence[str], marks: Writer) ->
     run = _rows(options, rows) if rows else None
     control = None
     if len(rows) < len(names):
-        from sanitizer import controls
+        from sanitizer import planting
 
-        control = controls.runner(options.backend, options.control)
+        control = planting.runner(options.backend, options.control)
 
     def either(name: str) -> str | None:
         found = control if name.startswith(CONTROL) else run

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evidence import machine
-from sanitizer import cli, command, controls, outputs, suppressions, tools
+from sanitizer import cli, command, controls, outputs, planting, suppressions, tools
 from sanitizer.findings import Finding, merged
 from sanitizer.host import worker_environment
 from sanitizer.process import Limits, run
@@ -148,7 +148,7 @@ def test_every_tool_has_a_planted_kernel(arch: str, tmp_path: Path) -> None:
     cubin = controls.build_cuda(tmp_path, arch).read_bytes()
     for tool in ("memcheck", "racecheck", "initcheck", "synccheck"):
         (name,) = controls.names("cuda", tool)
-        assert (controls.PREFIX + name.removeprefix("control:")).encode() in cubin
+        assert (planting.PREFIX + name.removeprefix("control:")).encode() in cubin
     done = [sys.executable, "-m", "sanitizer.controls", "--arch", arch, "--out", str(tmp_path / "there")]
     subprocess.run(done, check=True, timeout=120, env=worker_environment())
     assert (tmp_path / "there" / f"control-{arch}.cubin").read_bytes() == cubin
