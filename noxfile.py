@@ -262,8 +262,10 @@ def bisect(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def tests(session: nox.Session) -> None:
-    """Run the tests of the suite itself."""
-    module(session, python(session, "run", "test"), "pytest", *session.posargs)
+    """Run the tests of the suite itself, a file on one core: `-- [-n 0] [pytest's options]`."""
+    interpreter = python(session, "run", "test")
+    spread = () if NO_VENV else ("-n", "auto", "--maxprocesses", "4", "--dist", "loadfile")
+    module(session, interpreter, "pytest", *spread, *session.posargs)
 
 
 @nox.session(venv_backend="none", default=False)
