@@ -8,9 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-# What a record says where nothing but the word is known.
+# What a record says of a comparison in time, and where nothing but the word is known.
 OUTCOMES = {"admitted": "pass", "rejected": "fail", "undecided": "unknown", "unknown": "unknown"}
 EXIT_CODES = {"admitted": 0, "rejected": 1, "usage": 2, "undecided": 3, "unknown": 4, "error": 5}
+# What a record says of a check, which only edits leave undecided: the verdict asks for those itself.
+CHECKED = {
+    "admitted": "pass",
+    "undecided": "pass",
+    "rejected": "fail",
+    "unknown": "unknown",
+    "error": "error",
+}
 # What a result has at its top, one of them; lists are results too.
 KEYS = frozenset({"outcome", "verdict", "added"})
 

@@ -9,15 +9,6 @@ from artifacts.claims import NO_REVISION
 from evidence.ending import EXIT_CODES
 from regression.results import GroupResult
 
-# The words of evidence records.
-OUTCOMES = {
-    "admitted": "pass",
-    "undecided": "pass",
-    "rejected": "fail",
-    "unknown": "unknown",
-    "error": "error",
-}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Reason:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from regression.judge import OUTCOMES, Judgement, Reason, unknown
+from evidence.ending import CHECKED
+from regression.judge import Judgement, Reason, unknown
 from regression.locate import Finding
 from regression.quantities import MEANING, Divergence
 from regression.schedule import TILE_TOKENS
@@ -44,7 +45,7 @@ def as_json(finding: Finding, judgement: Judgement) -> dict[str, Any]:
     """The finding as plain values."""
     reference = finding.reference
     return {
-        "outcome": OUTCOMES[judgement.word],
+        "outcome": CHECKED[judgement.word],
         "reasons": [asdict(reason) for reason in judgement.reasons],
         "group": finding.group.id,
         "arch": finding.arch,

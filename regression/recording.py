@@ -12,7 +12,6 @@ from typing import Any
 from evidence import ending, record, store
 from evidence.record import Record
 from fixtures import integrity
-from regression import judge
 from regression.judge import Judgement
 from regression.results import GroupResult
 from regression.target import Target
@@ -51,7 +50,7 @@ def make(
         artifact=target.subject,
         inputs=integrity.manifest_hash(),
         selection=selection,
-        outcome=judge.OUTCOMES[judgement.word],
+        outcome=ending.CHECKED[judgement.word],
         reasons=[record.Reason(code=reason.code, text=reason.text) for reason in judgement.reasons],
         results={"target": target.label, **results},
         started_at=start.at,

@@ -166,7 +166,7 @@ def _keep(
         artifact=checked.subject,
         inputs=places.inputs_hash(),
         selection={"cases": options.cases},
-        outcome=judge.OUTCOMES[found.word],
+        outcome=ending.CHECKED[found.word],
         reasons=found.reasons,
         results={**outputs.as_json(found, names), "ran": running},
         started_at=started,

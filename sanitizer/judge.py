@@ -10,14 +10,6 @@ from sanitizer.batch import CONTROL, Attempt
 from sanitizer.findings import Finding, merged
 from sanitizer.suppressions import Suppression, split
 
-OUTCOMES = {
-    "admitted": "pass",
-    "undecided": "pass",
-    "rejected": "fail",
-    "unknown": "unknown",
-    "error": "error",
-}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement:

@@ -12,8 +12,6 @@ from benchmarks.abba.sampling import BASE
 from benchmarks.latency.problem import Shape
 from evidence.ending import Verdict
 
-RECORDED = {"admitted": "pass", "rejected": "fail", "undecided": "unknown", "unknown": "unknown"}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Result:

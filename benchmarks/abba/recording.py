@@ -8,14 +8,14 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from benchmarks.abba import outcome, table
+from benchmarks.abba import table
 from benchmarks.abba.decision import Rule
 from benchmarks.abba.engine import Comparison
 from benchmarks.abba.outcome import Result
 from benchmarks.abba.sampling import Block, Pair, Round
 from benchmarks.abba.subjects import Contender
 from evidence import record
-from evidence.ending import Verdict
+from evidence.ending import OUTCOMES, Verdict
 from evidence.record import Reason, Record
 
 KIND = "abba"
@@ -47,7 +47,7 @@ def make(
         artifact=candidate.subject,
         inputs="",
         selection={**selection, "base": base.subject.code_digest or base.subject.sha256},
-        outcome=outcome.RECORDED[verdict.word],
+        outcome=OUTCOMES[verdict.word],
         reasons=(Reason(code=verdict.code, text=verdict.text),),
         results={
             "sides": {"base": base.label, "candidate": candidate.label},

@@ -16,10 +16,10 @@ from artifacts.errors import ArtifactsError
 from benchmarks.bench import saved
 from benchmarks.bench.saved import Threshold
 from evidence import places, record, store
+from evidence.ending import OUTCOMES
 from evidence.record import Reason, Subject
 
 KIND, PROTOCOL = "bench", "bench-1"
-RECORDED = {"admitted": "pass", "rejected": "fail", "undecided": "unknown", "unknown": "unknown"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,7 @@ def keep(found: Sequence[Timed], word: str, reason: str, started: datetime) -> P
         artifact=found[0].subject,
         inputs=places.inputs_hash(),
         selection={"tests": [one.name for one in found], "protocol": PROTOCOL},
-        outcome=RECORDED[word],
+        outcome=OUTCOMES[word],
         reasons=(Reason(code=code, text=text),),
         results={"tests": [asdict(one) for one in found]},
         started_at=started,

@@ -20,7 +20,6 @@ from benchmarks.abba import citation, command, subjects
 from benchmarks.abba.command import Sides
 from benchmarks.abba.decision import Rule
 from benchmarks.abba.guards import AlarmError
-from benchmarks.abba.outcome import RECORDED
 from benchmarks.abba.recording import Took
 from benchmarks.abba.subjects import Contender
 from benchmarks.calibrate import judging, planted, summary, table, trials
@@ -32,7 +31,7 @@ from benchmarks.calibrate.summary import Summary
 from benchmarks.calibrate.trials import AA, Case, Trial
 from benchmarks.latency.problem import Shape
 from evidence import ending, instrument, machine, record, store
-from evidence.ending import Verdict
+from evidence.ending import OUTCOMES, Verdict
 from evidence.record import Reason, Record
 
 DEFAULT_BUDGETS_S = {"host": 5.0, "cuda": 2.5}  # as abba's: 10 s for four contexts
@@ -220,7 +219,7 @@ def _record(
         artifact=chosen.subject,
         inputs="",
         selection={"study": study.name, "declared": study.declared, "terms": dict(study.terms)},
-        outcome=RECORDED[verdict.word],
+        outcome=OUTCOMES[verdict.word],
         reasons=(Reason(code=verdict.code, text=verdict.text),),
         results={
             "trials": [trials.to_json(trial) for trial in fresh],

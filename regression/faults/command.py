@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from artifacts.sides import from_path
-from evidence import places, record
+from evidence import ending, places, record
 from fixtures.faults import FaultError
 from fixtures.faults.catalogue import FOLDER
 from grouped_attention.build import BuildError, default_store
@@ -179,7 +179,7 @@ def _keep(
         artifact=record.subject_of(side.binaries[0], revision=side.revision, dirty=None),
         inputs=places.inputs_hash(),
         selection=selection,
-        outcome=judge.OUTCOMES[judgement.word],
+        outcome=ending.CHECKED[judgement.word],
         reasons=[record.Reason(code=reason.code, text=reason.text) for reason in judgement.reasons],
         results=found.as_json(),
         started_at=start.at,
