@@ -217,6 +217,12 @@ def leakcheck(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none", default=False)
+def emulate(session: nox.Session) -> None:
+    """Run the CUDA sources on an emulated GPU, against the host backend: `-- [--source DIR] [--arch A]`."""
+    module(session, python(session, "run"), "regression", "emulate", *session.posargs)
+
+
+@nox.session(venv_backend="none", default=False)
 def faults(session: nox.Session) -> None:
     """Plant faults in copies of the kernel and see each caught: `-- [--only NAMES] [--built FOLDER]`."""
     module(session, python(session, "run"), "regression", "faults", *session.posargs)

@@ -15,11 +15,11 @@ from evidence import places
 VERSION = "0.1.0"
 ALL = ("fixtures", "regression", "evidence", "benchmarks", "sanitizer")
 # Corpora, planted kernels and patches make a measurement as much as modules do.
-SOURCES = (".py", ".json", ".toml", ".cc", ".cu", ".h", ".patch")
+SOURCES = (".py", ".json", ".toml", ".cc", ".cu", ".cuh", ".h", ".patch")
 MANIFEST = "manifest.json"
 # What decides the numbers of a kind. A change elsewhere (the report, say) leaves its records fresh.
 PACKAGES = {
-    **dict.fromkeys(("replay", "accept", "contract", "fuzz"), ("fixtures", "regression")),
+    **dict.fromkeys(("replay", "accept", "contract", "fuzz", "emulation"), ("fixtures", "regression")),
     **dict.fromkeys(
         ("memcheck", "racecheck", "initcheck", "synccheck", "leakcheck"), ("fixtures", "sanitizer")
     ),

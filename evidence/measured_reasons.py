@@ -215,6 +215,31 @@ FAULTS: Mapping[str, tuple[str, str]] = {
     "patch-stale": ("A planted fault's patch no longer fits the sources.", "Renew it in fixtures/faults."),
 }
 
+EMULATION: Mapping[str, tuple[str, str]] = {
+    "emulation-same": ("The CUDA sources give the host backend's bits on an emulated GPU.", "Nothing to do."),
+    "emulation-differs": (
+        "On an emulated GPU the CUDA sources give other bits than the host backend.",
+        "Look at the place that is named; regression emulate --cases CASE repeats it.",
+    ),
+    "emulation-stuck": (
+        "Threads of an emulated block wait for each other for ever, or access memory misaligned.",
+        "Look for a barrier that only some of them reach, or at the alignment that is named.",
+    ),
+    "emulation-crashed": (
+        "An emulated kernel touched memory that isn't its own, or misaligned, and ended its process.",
+        "Look at the kernel, block and thread that are named.",
+    ),
+    "not-emulated": (
+        "The CUDA sources don't compile for the emulated GPU.",
+        "If NVRTC takes them, teach regression/emulation/simt what they use.",
+    ),
+    "no-sources": (
+        "The artifact's sources aren't here, so they can't be emulated.",
+        "Run it where its revision is, or pass its kernels/ folder as --source.",
+    ),
+    "no-compiler": ("No C++ compiler is here.", "Install g++, or name one by $CXX."),
+}
+
 HISTORY: Mapping[str, tuple[str, str]] = {
     "no-asv": (
         "asv, which draws the graphs, isn't installed.",

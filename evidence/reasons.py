@@ -114,6 +114,7 @@ CODES: Mapping[str, tuple[str, str]] = {
     **measured.TIMING,
     **measured.MEMORY,
     **measured.FAULTS,
+    **measured.EMULATION,
     **measured.HISTORY,
     **_MACHINERY,
 }

@@ -1,4 +1,4 @@
-"""Command line: `python -m regression replay | contract | faults`."""
+"""Command line: `python -m regression replay | contract | fuzz | emulate | faults`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ from typing import Any
 
 from evidence import ending
 from regression import command, judge
+from regression.emulation import command as emulation
 from regression.faults import command as faults
 from regression.judge import Judgement
 from regression.target import ARCHITECTURES
+
+# What isn't run on one target with one set of options.
+OWN_VERBS = {"faults": faults.run, "emulate": emulation.run}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -33,6 +37,8 @@ def parser() -> argparse.ArgumentParser:
     )
     _contract(verbs)
     _fuzz(verbs)
+    text = "run the CUDA kernels' sources on an emulated GPU, and compare every bit with the host backend"
+    emulation.add_options(verbs.add_parser("emulate", help=text, description=text))
     text = "plant faults in copies of the kernel: each must be caught, and the kernel itself pass"
     faults.add_options(verbs.add_parser("faults", help=text, description=text))
     return top
@@ -105,7 +111,7 @@ def _run(options: argparse.Namespace) -> Judgement:
     if options.verb == "replay" and options.against is not None and options.locate is None:
         return judge.usage("--against belongs to --locate")
     try:
-        return faults.run(options) if options.verb == "faults" else command.run(options)
+        return OWN_VERBS.get(options.verb, command.run)(options)
     except (Exception, SystemExit) as failure:
         traceback.print_exc()
         return judge.error("machinery", f"{type(failure).__name__}: {failure}")

@@ -11,10 +11,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-import emulated_kernels
 import pytest
-import torch
-from emulated_kernels import Emulator
 
 import grouped_attention as ga
 from fixtures.cases import Spec, drawn
@@ -22,7 +19,11 @@ from fixtures.cases.case import causal
 from fixtures.cases.drawn import Seeded
 from fixtures.cases.realise import to_inputs
 from fixtures.inputs import Inputs
+from regression.emulation import compare, compiler, memory
+from regression.emulation.emulator import Emulator
+from regression.emulation.results import Finding
 
+KERNELS = Path(__file__).resolve().parents[2] / "kernels"
 ARCHITECTURES = (70, 80, 90)
 INSTANCES = ((6, 256), (3, 64))
 Host = Callable[[str], ga.Extension]
@@ -30,28 +31,13 @@ Host = Callable[[str], ga.Extension]
 
 @pytest.fixture(scope="session")
 def emulators(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Emulator]:
-    return cache(lambda arch: emulated_kernels.build(arch, tmp_path_factory.mktemp(f"simt-{arch}")))
+    store = tmp_path_factory.mktemp("emulators")
+    return cache(lambda arch: Emulator(compiler.build(KERNELS, f"sm_{arch}", store)))
 
 
-def differences(emulator: Emulator, host: ga.Extension, problem: Inputs, *, reverse: bool) -> dict[str, int]:
-    acc, max_sum = emulator.partials(problem, reverse=reverse)
-    expected_acc, expected_max_sum = host.grouped_e4m3_fp32_partials(*problem.tensors, **problem.scales)
-    out = emulator.attention(problem, reverse=not reverse)
-    expected_out = host.grouped_e4m3_fp32(*problem.tensors, **problem.scales)
-    return {
-        "max and sum": count(max_sum, expected_max_sum),
-        "numerators": count(acc, expected_acc),
-        "output": count(out, expected_out),
-    }
-
-
-def count(found: torch.Tensor, expected: torch.Tensor) -> int:
-    """Elements whose bits differ."""
-    integers = torch.int16 if found.dtype == torch.float16 else torch.int32
-    return int((found.view(integers) != expected.view(integers)).sum())
-
-
-SAME = {"max and sum": 0, "numerators": 0, "output": 0}
+def differences(emulator: Emulator, host: ga.Extension, problem: Inputs) -> list[Finding]:
+    wanted = compare.expected(host, problem)
+    return list(compare.findings(emulator, memory.guarded(problem), wanted))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -61,8 +47,7 @@ def test_random_calls_give_the_host_backends_bits(
     emulators: Callable[[int], Emulator], host: Host, arch: int, heads: int, dim: int, seed: int
 ) -> None:
     spec = drawn.draw(Seeded(seed=seed), longest=350, instance=(heads, dim))
-    found = differences(emulators(arch), host(f"sm_{arch}"), to_inputs(spec), reverse=seed % 2 == 1)
-    assert found == SAME, spec
+    assert differences(emulators(arch), host(f"sm_{arch}"), to_inputs(spec)) == [], spec
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
@@ -72,7 +57,7 @@ def test_several_chunks_a_split(emulators: Callable[[int], Emulator], host: Host
     spec = replace(
         drawn.draw(Seeded(seed=7), instance=(3, 64)), page=848, lens=causal(tokens, 5), entries=None
     )
-    assert differences(emulators(arch), host(f"sm_{arch}"), to_inputs(spec), reverse=False) == SAME, spec
+    assert differences(emulators(arch), host(f"sm_{arch}"), to_inputs(spec)) == [], spec
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
@@ -97,12 +82,10 @@ FAULTS = {
 def test_a_planted_fault_shows(host: Host, tmp_path: Path, name: str) -> None:
     file, line, becomes = FAULTS[name]
     arch = 70 if file == "mma_m8n8k4.cuh" else 90
-    kernels = shutil.copytree(emulated_kernels.KERNELS, tmp_path / "kernels")
+    kernels = shutil.copytree(KERNELS, tmp_path / "kernels")
     source = kernels / "src" / "cuda" / file
     assert source.read_text().count(line) == 1
     source.write_text(source.read_text().replace(line, becomes))
-    emulator = emulated_kernels.build(arch, tmp_path, kernels=kernels)
+    emulator = Emulator(compiler.build(kernels, f"sm_{arch}", tmp_path))
     spec = Spec(heads=6, dim=256, catches="", lens=causal(330, 7), page=112, permuted=True, wild=True, seed=1)
-    problem = to_inputs(spec)
-    found = [differences(emulator, host(f"sm_{arch}"), problem, reverse=reverse) for reverse in (False, True)]
-    assert any(each != SAME for each in found)
+    assert differences(emulator, host(f"sm_{arch}"), to_inputs(spec))

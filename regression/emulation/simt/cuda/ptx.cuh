@@ -79,7 +79,7 @@ inline void load_matrices(u32 (&x)[4], const u16* row) {
     for (i32 i = 0; i < 4; ++i) {
       const auto& holder = words[8 * i + simt::lane() / 4];
       const u16* from = reinterpret_cast<const u16*>(uint64_t(holder[1]) << 32 | holder[0]);
-      if (reinterpret_cast<uint64_t>(from) % 16 != 0) std::abort();
+      if (reinterpret_cast<uint64_t>(from) % 16 != 0) simt::block->fail("a misaligned row of ldmatrix");
       std::memcpy(&x[i], from + 2 * (simt::lane() % 4), sizeof x[i]);
     }
     return 0;
@@ -104,7 +104,7 @@ inline CopyQueue& copy_queue() { return simt::block->of_thread<CopyQueue>(); }
 template <i32 Bytes>
 inline void copy_async(u8* to, const u8* from, bool wanted) {
   if (reinterpret_cast<uint64_t>(to) % Bytes != 0 || reinterpret_cast<uint64_t>(from) % Bytes != 0)
-    std::abort();
+    simt::block->fail("a misaligned asynchronous copy");
   std::memset(to, 0x7F, Bytes);
   copy_queue().open.push_back({to, from, Bytes, wanted});
 }

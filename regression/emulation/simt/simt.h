@@ -9,11 +9,14 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #define __device__
 #define __forceinline__ inline
-#define __shared__ static
+// Blocks run on one OS thread: its local storage holds these and nothing else, so it can be filled with
+// rubbish.
+#define __shared__ static thread_local
 
 struct alignas(8) uint2 {
   unsigned x, y;
@@ -57,15 +60,21 @@ struct Fiber {
   jmp_buf place;
   bool started = false;
   bool done = false;
+  const Barrier* waits_at = nullptr;
+  unsigned generation = 0;  // of that barrier, when it was reached
+  bool is_stopped() const { return done || (waits_at && waits_at->generation == generation); }
 };
 
 class Block {
  public:
   // Runs `body` on each of the threads; `reverse` changes the order in which they are switched to.
   Block(int threads, std::function<void()> body, bool reverse);
+  // std::runtime_error when no thread can go on, or one called `fail`.
   void run();
 
   void wait(Barrier& barrier, int parties);
+  // Ends the block from inside a thread.
+  [[noreturn]] void fail(const char* why);
   Barrier& all() { return all_; }
   Exchange& warp() { return warps_[current_ / kLanes]; }
   int threads() const { return int(fibers_.size()); }
@@ -82,6 +91,9 @@ class Block {
   void start(int fiber);
   void resume(int fiber);
   void pause();
+  int resume_all();
+  bool is_over() const;
+  std::string stuck() const;
 
   std::function<void()> body_;
   std::vector<Fiber> fibers_;
@@ -90,10 +102,18 @@ class Block {
   jmp_buf scheduler_;
   int current_ = 0;
   bool reverse_;
+  std::string failure_;
   std::shared_ptr<void> kept_;
 };
 
 extern Block* block;
+
+// What is being run, for messages: a kernel and its block.
+void announce(const char* kernel, int x, int y);
+std::string place();
+// From now on a signal that ends the process says first where that was.
+void watch_signals();
+void poison_shared();
 
 inline int lane() { return block->current() % kLanes; }
 inline void warp_wait() { block->wait(block->warp().barrier, kLanes); }
@@ -150,5 +170,11 @@ inline unsigned __byte_perm(unsigned low, unsigned high, unsigned selector) {
 inline int atomicMin(int* address, int x) {
   const int old = *address;
   *address = std::min(old, x);
+  return old;
+}
+
+inline float atomicAdd(float* address, float x) {
+  const float old = *address;
+  *address = old + x;
   return old;
 }

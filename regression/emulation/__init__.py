@@ -1,0 +1,1 @@
+"""The CUDA kernels' own sources on an emulated GPU, against the host backend: `regression emulate`."""

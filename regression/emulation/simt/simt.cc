@@ -1,0 +1,173 @@
+#include "simt.h"
+
+#include <link.h>
+#include <signal.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <stdexcept>
+
+simt::Index threadIdx, blockIdx;
+
+namespace simt {
+
+Block* block = nullptr;
+
+namespace {
+
+constexpr size_t kStackBytes = 128 * 1024;
+constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+
+const char* kernel_now = "nothing";
+thread_local char anchor;  // touched, it has the library's thread-local storage allocated
+
+// Blocks run one after the other, so they share their threads' stacks.
+char* stack_of(int fiber) {
+  static std::vector<std::unique_ptr<char[]>> stacks;
+  while (stacks.size() <= size_t(fiber)) stacks.push_back(std::make_unique<char[]>(kStackBytes));
+  return stacks[size_t(fiber)].get();
+}
+
+// Reads of memory that isn't there, misaligned ones and ends of arrays all come here.
+void tell(int number) {
+  char text[160];
+  const int thread = block ? block->current() : 0;
+  const int length =
+      std::snprintf(text, sizeof text, "signal %d in %s, thread %d\n", number, place().c_str(), thread);
+  if (write(STDERR_FILENO, text, size_t(length)) < 0) _exit(1);
+  raise(number);
+}
+
+// The thread-local storage of the library that this function is in, found by one of its addresses.
+int poison_own(dl_phdr_info* info, size_t, void* inside) {
+  const ElfW(Phdr)* storage = nullptr;
+  bool is_own = false;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const ElfW(Phdr) & part = info->dlpi_phdr[i];
+    if (part.p_type == PT_TLS) storage = &part;
+    const ElfW(Addr) from = info->dlpi_addr + part.p_vaddr, at = reinterpret_cast<ElfW(Addr)>(inside);
+    is_own |= part.p_type == PT_LOAD && from <= at && at < from + part.p_memsz;
+  }
+  if (!is_own || !storage || !info->dlpi_tls_data) return 0;
+  std::memset(info->dlpi_tls_data, 0xFF, storage->p_memsz);
+  return 1;
+}
+
+}  // namespace
+
+void announce(const char* kernel, int x, int y) {
+  kernel_now = kernel;
+  blockIdx = Index{unsigned(x), unsigned(y), 0};
+}
+
+std::string place() {
+  return std::string(kernel_now) + " block (" + std::to_string(blockIdx.x) + ", " +
+         std::to_string(blockIdx.y) + ")";
+}
+
+void poison_shared() {
+  static char inside;
+  *const_cast<volatile char*>(&anchor) = 0;
+  if (dl_iterate_phdr(poison_own, &inside) == 0) throw std::runtime_error("no thread-local storage");
+}
+
+void watch_signals() {
+  struct sigaction action = {};
+  action.sa_handler = tell;
+  action.sa_flags = SA_RESETHAND | SA_NODEFER;
+  for (const int number : kSignals) sigaction(number, &action, nullptr);
+}
+
+Block::Block(int threads, std::function<void()> body, bool reverse)
+    : body_(std::move(body)), fibers_(size_t(threads)), warps_(size_t(threads / kLanes)), reverse_(reverse) {}
+
+void Block::enter() {
+  block->body_();
+  block->fibers_[size_t(block->current_)].done = true;
+  _longjmp(block->scheduler_, 1);
+}
+
+// A context gets a fiber onto its stack; from then on jumps do, which, unlike contexts, need no system call.
+void Block::start(int fiber) {
+  fibers_[size_t(fiber)].started = true;
+  ucontext_t context;
+  getcontext(&context);
+  context.uc_stack.ss_sp = stack_of(fiber);
+  context.uc_stack.ss_size = kStackBytes;
+  context.uc_link = nullptr;
+  makecontext(&context, &Block::enter, 0);
+  setcontext(&context);
+}
+
+void Block::resume(int fiber) {
+  current_ = fiber;
+  threadIdx.x = unsigned(fiber);
+  if (_setjmp(scheduler_) != 0) return;
+  if (!fibers_[size_t(fiber)].started) start(fiber);
+  _longjmp(fibers_[size_t(fiber)].place, 1);
+}
+
+void Block::pause() {
+  if (_setjmp(fibers_[size_t(current_)].place) == 0) _longjmp(scheduler_, 1);
+}
+
+void Block::run() {
+  block = this;
+  poison_shared();
+  while (!is_over()) {
+    const int resumed = resume_all();
+    if (!failure_.empty()) throw std::runtime_error(failure_);
+    if (resumed == 0) throw std::runtime_error(stuck());
+  }
+}
+
+// Once each thread that can go on; how many those were.
+int Block::resume_all() {
+  int resumed = 0;
+  for (int i = 0; i < threads() && failure_.empty(); ++i) {
+    const int fiber = reverse_ ? threads() - 1 - i : i;
+    if (fibers_[size_t(fiber)].is_stopped()) continue;
+    resume(fiber);
+    ++resumed;
+  }
+  return resumed;
+}
+
+bool Block::is_over() const {
+  return std::all_of(fibers_.begin(), fibers_.end(), [](const Fiber& each) { return each.done; });
+}
+
+std::string Block::stuck() const {
+  int at_block = 0, at_warp = 0, ended = 0;
+  for (const Fiber& each : fibers_) {
+    if (each.done) {
+      ++ended;
+    } else {
+      ++(each.waits_at == &all_ ? at_block : at_warp);
+    }
+  }
+  return "threads wait for each other in " + place() + ": " + std::to_string(at_block) +
+         " at a barrier of the block, " + std::to_string(at_warp) + " at one of their warp, " +
+         std::to_string(ended) + " have ended";
+}
+
+void Block::fail(const char* why) {
+  failure_ = std::string(why) + " in " + place() + ", thread " + std::to_string(current_);
+  _longjmp(scheduler_, 1);
+}
+
+void Block::wait(Barrier& barrier, int parties) {
+  Fiber& fiber = fibers_[size_t(current_)];
+  fiber.generation = barrier.generation;
+  if (++barrier.arrived == parties) {
+    barrier.arrived = 0;
+    ++barrier.generation;
+    return;
+  }
+  fiber.waits_at = &barrier;
+  pause();
+  fiber.waits_at = nullptr;
+}
+
+}  // namespace simt
