@@ -172,7 +172,8 @@ def _keep(
     judgement: Judgement,
     start: Start,
 ) -> None:
-    side = from_path(source.sound(plan.trials[0]).artifact)
+    sound = source.sound(plan.trials[0])
+    side = from_path(next(path for path in (sound.artifact, sound.against) if path is not None))
     selection: dict[str, Any] = {"only": options.only, "clean": options.clean}
     made = record.make(
         kind=KIND,

@@ -22,13 +22,17 @@ TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 class Built:
     """One kernel as artifacts. `twin` is its library under AddressSanitizer, `package` its Python package,
     if the fault lies there; `control` the sanitizer's planted kernels for a machine without a compiler.
+    `emulator` emulates its CUDA sources, to be held against the sound kernel's host artifact `against`; where
+    that is all that is asked, there is no `artifact`.
     """
 
-    artifact: Path
+    artifact: Path | None = None
     twin: Path | None = None
     package: Path | None = None
     control: Path | None = None
     base: Path | None = None
+    emulator: Path | None = None
+    against: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +81,11 @@ def _tool(tool: str) -> Arguments:
     return arguments
 
 
+def _emulated(built: Built, selection: Selection) -> list[str]:
+    sides = ["--emulator", str(built.emulator), "--against", str(built.against)]
+    return ["regression", "emulate", *sides, *_cases(selection)]
+
+
 def _static(built: Built, _selection: Selection) -> list[str]:
     return ["benchmarks", "static", "--artifact", str(built.artifact)]
 
@@ -99,6 +108,7 @@ GATES = {
         Gate(name="contract", arguments=_contract, backends=BOTH),
         Gate(name="memcheck", arguments=_tool("memcheck"), backends=BOTH),
         *(Gate(name=tool, arguments=_tool(tool), backends=("cuda",)) for tool in TOOLS[1:]),
+        Gate(name="emulated", arguments=_emulated, backends=("cuda",), needs_gpu=()),
         Gate(name="static", arguments=_static, backends=("cuda",), needs_gpu=()),
         Gate(name="time", arguments=_time, backends=("cuda",), alone=True),
     )
@@ -119,7 +129,7 @@ def selection_for(gate: Gate, fault: Fault) -> Selection:
     """What of the fault's selection the gate takes: of a tool's cases, which cost seconds, the first."""
     if gate.name == "replay":
         return Selection(groups=fault.groups)
-    if gate.name == "contract":
+    if gate.name in ("contract", "emulated"):
         return Selection(cases=fault.cases)
     return Selection(cases=fault.cases[:1] if gate.name in TOOLS else ())
 

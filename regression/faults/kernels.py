@@ -10,13 +10,15 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from evidence import places
 from fixtures import faults
 from fixtures.faults import Fault, FaultError
+from grouped_attention.build import BuildError
+from regression.emulation import compiler
 from regression.faults.gates import Built
 from regression.faults.tree import Tree
 from regression.faults.trials import Trial
@@ -52,6 +54,9 @@ class Workshop:
     def faulty(self, trial: Trial) -> Built:
         """Build the fault; FaultError when it doesn't fit, BuildError when it doesn't compile."""
         fault, folder = trial.fault, self.work / f"{trial.fault.name}-{trial.backend}-{trial.arch}"
+        emulated = self._emulated(trial, folder / "emulated") if trial.emulated else Built()
+        if not trial.binary:
+            return emulated
         tree = self._tree(trial)
         artifact = tree.faulty(fault)
         package = tree.package(folder / "python") if _is_python(fault) else None
@@ -59,15 +64,27 @@ class Workshop:
         if fault.keeps_manifest:
             artifact = _swapped(tree.sound(), artifact, folder / "swapped")
         base = tree.faulty(faults.find(TIME_BASE)) if _is_timed(trial) else None
-        return Built(artifact=artifact, twin=_library(twin), package=package, base=base)
+        return replace(emulated, artifact=artifact, twin=_library(twin), package=package, base=base)
 
     def sound(self, trial: Trial) -> Built:
         """The kernel as it is; for a timed trial, what the spins are compared with."""
         if _is_timed(trial):
             base = self._tree(trial).faulty(faults.find(TIME_BASE))
             return Built(artifact=base, base=base)
+        emulated = self._emulated(trial, None) if trial.emulated else Built()
+        if not trial.binary:
+            return emulated
         twin = self._tree(trial, "address").sound() if trial.twin else None
-        return Built(artifact=self._tree(trial).sound(), twin=_library(twin))
+        return replace(emulated, artifact=self._tree(trial).sound(), twin=_library(twin))
+
+    def _emulated(self, trial: Trial, folder: Path | None) -> Built:
+        """The emulator of the faulty sources, planted in `folder`, or without one of the sound ones."""
+        source = self.source if folder is None else faults.plant(trial.fault, self.source, folder)
+        try:
+            emulator = compiler.build(source, trial.arch, self.store)
+        except compiler.CompileError as error:
+            raise BuildError(f"{trial.fault.name}: {error}") from error
+        return Built(emulator=emulator, against=self._tree(replace(trial, backend="host")).sound())
 
     def _tree(self, trial: Trial, variant: str = "release") -> Tree:
         key = (trial.backend, trial.arch, variant)
@@ -109,14 +126,12 @@ def pack(trials: Sequence[Trial], workshop: Workshop, out: Path, progress: Any =
     for trial in trials:
         progress(f"building {trial.fault.name}")
         faulty[trial] = workshop.faulty(trial)
-    timed = [trial for trial in trials if _is_timed(trial)]
-    kinds = {"kernel": next(t for t in trials if not _is_timed(t)), **({"time": timed[0]} if timed else {})}
     control = _controls(workshop.work / "control", trials[0])
     cargo = _Cargo(control=control)
     index = {
         "backend": trials[0].backend,
         "arch": trials[0].arch,
-        "sound": {name: cargo.add(workshop.sound(trial)) for name, trial in kinds.items()},
+        "sound": {name: cargo.add(built) for name, built in _sound(trials, workshop).items()},
         "faulty": {
             trial.fault.name: {"patch": digest(trial.fault), "built": cargo.add(built)}
             for trial, built in faulty.items()
@@ -131,6 +146,14 @@ def pack(trials: Sequence[Trial], workshop: Workshop, out: Path, progress: Any =
         for path, name in cargo.names.items():
             archive.add(path, name)
     return out
+
+
+def _sound(trials: Sequence[Trial], workshop: Workshop) -> dict[str, Built]:
+    """What any of the trials may need of the sound kernel; the spins are compared with another."""
+    timed = [trial for trial in trials if _is_timed(trial)]
+    parts = [workshop.sound(trial) for trial in trials if not _is_timed(trial)]
+    given = {name: path for built in parts for name, path in vars(built).items() if path is not None}
+    return {"kernel": Built(**given), **({"time": workshop.sound(timed[0])} if timed else {})}
 
 
 def unpack(folder: Path, work: Path) -> Travelled:

@@ -13,7 +13,6 @@ from regression.faults.gates import Gate, Selection
 
 # Too small for one comparison to be sure of: `benchmarks calibrate` measures how often they are seen.
 CALIBRATED = ("spin-half-percent", "spin-fifth-percent")
-STATIC_ARCH = "sm_70"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +24,16 @@ class Trial:
     arch: str
     gates: tuple[Gate, ...]
     elsewhere: tuple[Gate, ...] = ()
+
+    @property
+    def emulated(self) -> bool:
+        """Whether the CUDA sources are emulated."""
+        return any(gate.name == "emulated" for gate in self.gates)
+
+    @property
+    def binary(self) -> bool:
+        """Whether a library is needed."""
+        return any(gate.name != "emulated" for gate in self.gates)
 
     @property
     def twin(self) -> bool:
@@ -56,19 +65,18 @@ def choose(only: str | None, folder: Path) -> tuple[Fault, ...]:
 
 
 def plan(chosen: Sequence[Fault], *, backend: str, arch: str, gpu: bool) -> Plan:
-    """The trials of a backend. Without a GPU, static costs of CUDA code are judged beside the host's gates.
+    """The trials of a backend. Beside the host's gates, those of CUDA code are judged that need no GPU.
 
     FaultError for a fault that names an unknown gate.
     """
     trials, needs_gpu = [], []
     for fault in chosen:
-        trial = _trial(fault, backend, arch, gpu)
-        if trial is None and backend == "host":
-            trial = _trial(fault, "cuda", _static_arch(fault), gpu=False)
-        if trial is None or not trial.gates:
-            needs_gpu += [fault.name] if "cuda" in fault.backends and not gpu else []
-        else:
-            trials.append(trial)
+        wanted = [_trial(fault, backend, arch, gpu)]
+        if backend == "host":
+            wanted.append(_trial(fault, "cuda", _cuda_arch(fault, arch), gpu=False))
+        found = [trial for trial in wanted if trial is not None and trial.gates]
+        trials += found
+        needs_gpu += [fault.name] if not found and "cuda" in fault.backends and not gpu else []
     # Builds for a memory tool take longest: the other faults needn't wait for them.
     return Plan(trials=tuple(sorted(trials, key=lambda trial: trial.twin)), needs_gpu=tuple(needs_gpu))
 
@@ -87,5 +95,5 @@ def _trial(fault: Fault, backend: str, arch: str, gpu: bool) -> Trial | None:
     return Trial(fault=fault, backend=backend, arch=arch, gates=here, elsewhere=elsewhere)
 
 
-def _static_arch(fault: Fault) -> str:
-    return fault.architectures[0] if fault.architectures else STATIC_ARCH
+def _cuda_arch(fault: Fault, arch: str) -> str:
+    return arch if fault.fits("cuda", arch) or not fault.architectures else fault.architectures[0]

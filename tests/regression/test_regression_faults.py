@@ -27,6 +27,7 @@ HARMLESS = (
     "+// Sum of the tensor-core products of one score.\n"
     " #pragma once\n"
 )
+ONE_CASE = "Cases: rows-2-3x64"
 STALE = HARMLESS.replace("-// Compensated", "-// Uncompensated")
 
 
@@ -119,10 +120,14 @@ def test_a_machine_without_a_gpu_judges_what_it_can_and_names_the_rest() -> None
     judged = {each.fault.name for each in plan.trials}
     assert len(judged) >= 40
     assert not judged & set(plan.needs_gpu)
-    assert {"empty-capture", "barrier-before-softmax", "spin-percent"} <= set(plan.needs_gpu)
-    static = {each.fault.name: each for each in plan.trials if each.backend == "cuda"}
-    assert set(static) == {"spilled-registers", "too-much-shared-memory"}
-    assert all([gate.name for gate in each.gates] == ["static"] for each in static.values())
+    assert {"empty-capture", "default-stream", "spin-percent"} <= set(plan.needs_gpu)
+    cuda = {each.fault.name: each for each in plan.trials if each.backend == "cuda"}
+    static = {name for name, each in cuda.items() if [gate.name for gate in each.gates] == ["static"]}
+    assert static == {"spilled-registers", "too-much-shared-memory"}
+    emulated = {name for name, each in cuda.items() if [gate.name for gate in each.gates] == ["emulated"]}
+    assert emulated == set(cuda) - static
+    assert {"copies-not-awaited", "barrier-in-a-branch", "carried-accumulator"} <= emulated
+    assert (cuda["copies-not-awaited"].arch, cuda["barrier-in-a-branch"].arch) == ("sm_80", "sm_70")
 
 
 def test_on_a_gpu_every_cuda_fault_of_the_architecture_is_judged() -> None:
@@ -141,8 +146,16 @@ def test_every_fault_names_gates_that_exist_and_cases_that_do() -> None:
         assert all(gates.of(fault, backend) for backend in fault.backends) or gates.TIME_BASE in fault.gates
         assert set(fault.cases) <= known, fault.name
         assert not fault.groups or groups.load(",".join(fault.groups))
-        needs_cases = {"memcheck", "racecheck", "initcheck", "synccheck", "contract"} & set(fault.gates)
-        assert fault.cases or not needs_cases, f"{fault.name} would run all core cases"
+        on_cases = {"memcheck", "racecheck", "initcheck", "synccheck", "contract", "emulated"}
+        assert fault.cases or not on_cases & set(fault.gates), f"{fault.name} would run all core cases"
+
+
+def test_a_fault_on_both_sides_is_judged_on_the_host_and_emulated() -> None:
+    plan = trials.plan([faults.find("carried-accumulator")], backend="host", arch="sm_90", gpu=False)
+    judged = [(each.backend, each.arch, [gate.name for gate in each.gates]) for each in plan.trials]
+    assert judged == [("host", "sm_90", ["replay", "contract"]), ("cuda", "sm_90", ["emulated"])]
+    assert [each.binary for each in plan.trials] == [True, False]
+    assert [gate.name for gate in plan.trials[1].elsewhere] == ["replay", "contract"]
 
 
 def test_an_unknown_gate_is_an_error(patches: Path) -> None:
@@ -162,6 +175,22 @@ def test_a_caught_fault_and_a_harmless_one(command: CONFTEST_COMMAND, patches: P
     assert done.json["kind"] == "faults" and done.json["outcome"] == "fail"
     words = {row["fault"]: row["caught"] for row in done.json["results"]["matrix"]}
     assert words == {"harmless": False, REAL: True}
+
+
+def test_a_fault_in_cuda_code_alone_is_caught_without_a_gpu(command: CONFTEST_COMMAND, patches: Path) -> None:
+    real = faults.find("copies-not-awaited").patch
+    (patches / real.name).write_text(real.read_text())
+    harmless = HARMLESS.replace(
+        "Gates: replay\nBackends: host", f"Gates: emulated\nBackends: cuda\n{ONE_CASE}"
+    )
+    (patches / "harmless.patch").write_text(harmless)
+    done = command("faults", "--backend", "host", "--arch", "sm_90", "--catalogue", patches, "--clean", 1)
+    assert done.code == 1
+    assert done.verdict == "verdict: rejected (fault-missed: 1 of 2, first harmless)"
+    assert done.lines[-2] == "caught 1/2, false alarms 0/2"
+    (caught, _) = done.json["results"]["matrix"]
+    assert caught["runs"][0]["text"].startswith("emulation-differs: cuda sm_90")
+    assert (done.json["artifact"]["backend"], done.json["artifact"]["arch"]) == ("host", "sm_90")
 
 
 def test_a_gate_that_cries_over_the_sound_kernel(
@@ -189,7 +218,7 @@ def test_what_travels_is_what_was_built(tmp_path: Path, monkeypatch: pytest.Monk
     (artifact / "library.so").write_bytes(b"code")
     control.write_bytes(b"planted")
     monkeypatch.setattr(kernels, "_controls", lambda *_: control)
-    built = Built(artifact=artifact, package=artifact)
+    built = Built(artifact=artifact, package=artifact, emulator=control, against=artifact)
     monkeypatch.setattr(Workshop, "faulty", lambda *_: built)
     monkeypatch.setattr(Workshop, "sound", lambda *_: built)
     workshop = Workshop(source=tmp_path, work=tmp_path, store=tmp_path)
@@ -199,7 +228,10 @@ def test_what_travels_is_what_was_built(tmp_path: Path, monkeypatch: pytest.Monk
     found = there.faulty(one)
     assert (found.artifact / "library.so").read_bytes() == b"code"
     assert found.control is not None and found.control.read_bytes() == b"planted"
-    assert there.sound(one).artifact.is_dir()
+    assert found.emulator is not None and found.emulator.read_bytes() == b"planted"
+    sound = there.sound(one)
+    assert sound.artifact is not None and sound.against is not None
+    assert sound.artifact.is_dir() and sound.against.is_dir()
     with pytest.raises(FaultError, match="not built there"):
         there.faulty(trial("k-scale-twice", "replay"))
     index = json.loads((folder / kernels.INDEX).read_text())
@@ -229,6 +261,13 @@ def test_commands_name_what_each_gate_is_run_on(tmp_path: Path) -> None:
     assert arguments[2:6] == ["sanitizer", "memcheck", "--library", str(built.twin)]
     assert arguments[arguments.index("--cases") + 1] == fault.cases[0]
     assert arguments[-2:] == ["--control", str(built.control)]
+    emulated = Built(emulator=tmp_path / "e.so", against=tmp_path / "h")
+    fault = faults.find("copies-not-awaited")
+    arguments = gates.command(GATES["emulated"], emulated, gates.selection_for(GATES["emulated"], fault))
+    assert arguments[2:] == [
+        "regression", "emulate", "--emulator", str(emulated.emulator), "--against", str(emulated.against),
+        "--cases", ",".join(fault.cases),
+    ]  # fmt: skip
     timed = gates.command(GATES["time"], built, Selection())
     assert timed[2:8] == ["benchmarks", "abba", "--base", str(built.base), "--candidate", str(built.artifact)]
 

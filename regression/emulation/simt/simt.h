@@ -5,6 +5,7 @@
 #include <setjmp.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <functional>
