@@ -105,6 +105,8 @@ def _measurements(sides: dict[str, Path], controls: str) -> list[list[str]]:
             is_known = target in base and Path(base[target]).is_dir()
             against = ["--base", base[target]] if is_known else []
             commands.append(["benchmarks", "static", "--artifact", path, *against])
+            if is_known:
+                commands.append(["regression", "emulate", "--artifact", path, *against])
     return commands
 
 

@@ -120,7 +120,10 @@ STATIC: Mapping[str, tuple[str, str]] = {
 TIMING: Mapping[str, tuple[str, str]] = {
     "same": ("The candidate's time lies within the margin of the base's.", "Nothing to do."),
     "no-slower": ("No comparison found the candidate slower than is allowed.", "Nothing to do."),
-    "identical": ("Both sides are the same code, so nothing was timed.", "--aa times it against itself."),
+    "identical": (
+        "Both sides are the same code, so nothing was timed or emulated.",
+        "abba --aa times it against itself; emulate without --base runs it.",
+    ),
     "slower": (
         "The interval of candidate ÷ base lies above 1 plus what is allowed.",
         "Look at the comparison that is named; --reject-above allows a slowdown.",

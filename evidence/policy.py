@@ -23,7 +23,7 @@ class Requirement:
     `selection` is the least that must have been covered. `calls`: the library was called, so the Python layer
     counts. `on_gpu`: counts from any run and machine, but must have seen a GPU. `against_base`: the record
     must name the base's binary. `control`: replays the base, to tell a broken machine from a broken change;
-    its failure alone rejects nothing.
+    its failure alone rejects nothing. `optional`: a failure rejects, but nothing waits for a pass.
     """
 
     kind: str
@@ -37,6 +37,7 @@ class Requirement:
     on_gpu: bool = False
     against_base: bool = False
     control: bool = False
+    optional: bool = False
     only_if_cuda_differs: bool = False
 
     @property
@@ -109,6 +110,20 @@ def _abba(arch: str) -> Requirement:
     )
 
 
+def _emulation(arch: str) -> Requirement:
+    """What a laptop can say against changed CUDA code; a GPU alone can speak for it."""
+    return Requirement(
+        kind="emulation",
+        backend="cuda",
+        arch=arch,
+        selection={"cases": "core"},
+        calls=False,
+        optional=True,
+        only_if_cuda_differs=True,
+        command=f"python -m regression emulate --arch {arch} --artifact CANDIDATE",
+    )
+
+
 POLICY = (
     *(_host_replay(arch, "candidate") for arch in HOST_ARCHITECTURES),
     *(_host_replay(arch, "base") for arch in HOST_ARCHITECTURES),
@@ -121,6 +136,7 @@ POLICY = (
         selection={"cases": "core"},
         command="python -m sanitizer memcheck --backend host --arch sm_70 --cases core --artifact CANDIDATE",
     ),
+    *(_emulation(arch) for arch in CUDA_ARCHITECTURES),
     *(_gpu_replay(arch) for arch in CUDA_ARCHITECTURES),
     *(_contract("cuda", arch) for arch in CUDA_ARCHITECTURES),
     Requirement(

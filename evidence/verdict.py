@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from evidence.ending import EXIT_CODES
-from evidence.findings import FAIL, MISSING, Finding, find
+from evidence.findings import FAIL, MISSING, PASS, Finding, find
 from evidence.policy import POLICY, Requirement, differing, requirements, to_prove
 from evidence.question import Question
 from evidence.record import Reason, Record
@@ -163,6 +163,7 @@ def _gaps(question: Question, found: Sequence[Finding]) -> tuple[Reason, ...]:
         f
         for f in found
         if not f.passed
+        and not f.requirement.optional
         and not (f.requirement.control and (said or f.state == FAIL))
         and not _is_spared(question, f)
     ]
@@ -192,6 +193,11 @@ def _dirty(question: Question, found: Sequence[Finding]) -> Reason:
 
 
 def _notes(found: Sequence[Finding]) -> tuple[str, ...]:
+    absent = [
+        f"{f.requirement.name} would be welcome: {f.reason.text}"
+        for f in found
+        if f.requirement.optional and f.state not in (PASS, FAIL)
+    ]
     # Where some record counts, the others are of no interest.
     stale = [
         f"{f.requirement.name}: not counted: {', '.join(f.stale)}" for f in found if f.stale and not f.records
@@ -201,7 +207,7 @@ def _notes(found: Sequence[Finding]) -> tuple[str, ...]:
         for f in found
         if f.requirement.control and f.state == FAIL
     ]
-    return (*stale, *differing)
+    return (*stale, *differing, *absent)
 
 
 def _headline(verdict: Verdict) -> str:

@@ -41,6 +41,8 @@ def add_options(verb: argparse.ArgumentParser) -> None:
     one.add_argument("--emulator", type=Path, metavar="SO", help="an emulator that was compiled before")
     text = "a host artifact or library known to be right; default: the host backend of the same sources"
     verb.add_argument("--against", type=Path, metavar="PATH", help=text)
+    text = "an artifact, or set; where its CUDA code is the same, there is nothing to emulate"
+    verb.add_argument("--base", type=Path, metavar="PATH", help=text)
     verb.add_argument("--arch", choices=(*ARCHITECTURES, "all"), default="all", help="default: all")
     text = "core (default), all, or names with commas"
     verb.add_argument("--cases", default="core", metavar="NAMES", help=text)
@@ -56,7 +58,7 @@ def run(options: argparse.Namespace) -> Judgement:
         each = []
         for one in subject.resolve(options):
             each.append(_emulate(one, names, options, console, kept))
-        judgement = results.together(each)
+        judgement = results.together(each) if each else _same_code(options)
     except FixtureError as error:
         judgement = judge.usage(str(error))
     except CompileError as error:
@@ -83,6 +85,14 @@ def _emulate(
     kept.append(_record(one, found, options.cases, judgement, start))
     console.print(f"record: {store.append(kept[-1])}", markup=False, soft_wrap=True)
     return judge.claimed(judgement, one.dirty)
+
+
+def _same_code(options: argparse.Namespace) -> Judgement:
+    """Where the base's code is the same no record is made, and a verdict asks for none."""
+    reason = judge.Reason(code="identical", text="the base has the same CUDA code, so nothing was emulated")
+    return judge.claimed(
+        Judgement(word="admitted", reasons=(reason,)), subject.side_of(options.artifact).dirty
+    )
 
 
 def _record(one: Emulated, found: Emulation, selection: str, judgement: Judgement, start: Start) -> Record:

@@ -40,7 +40,7 @@ class Emulated:
 
 
 def resolve(options: argparse.Namespace) -> Iterator[Emulated]:
-    """What the options name, one architecture after the other, compiled.
+    """What the options name, one architecture after the other, compiled; none whose code is the base's.
 
     TargetError with a reason code when something can't be had; CompileError when the sources don't compile.
     """
@@ -58,9 +58,11 @@ def _resolved(options: argparse.Namespace) -> Iterator[Emulated]:
         for arch in wanted:
             yield _of_sources(options.source, arch, options.against)
     else:
-        side = _side(options.artifact, wanted)
+        side = side_of(options.artifact, wanted)
+        known = _codes(options.base)
         for binary in _chosen(side, wanted):
-            yield _of_binary(binary, side, options.against)
+            if binary.code_digest is None or binary.code_digest not in known:
+                yield _of_binary(binary, side, options.against)
 
 
 def _compiled(options: argparse.Namespace) -> Emulated:
@@ -96,7 +98,8 @@ def _of_binary(binary: Binary, side: Side, against: Path | None) -> Emulated:
     return Emulated(arch=binary.arch, emulator=emulator, host=host, subject=subject, dirty=side.dirty)
 
 
-def _side(path: Path | None, wanted: Sequence[str]) -> Side:
+def side_of(path: Path | None, wanted: Sequence[str] = ARCHITECTURES) -> Side:
+    """The side that lies there, or the work tree's cuda libraries; TargetError when they can't be built."""
     if path is not None:
         return from_path(path)
     targets = Targets(backends=("cuda",), architectures=tuple(wanted))
@@ -112,6 +115,11 @@ def _chosen(side: Side, wanted: Sequence[str]) -> tuple[Binary, ...]:
         there = ", ".join(f"{b.backend} {b.arch}" for b in side.binaries) or "nothing"
         raise TargetError(f"{side.origin} holds {there}: what is emulated is the sources of a cuda artifact")
     return found
+
+
+def _codes(base: Path | None) -> frozenset[str | None]:
+    """What the base's libraries compute, by digest."""
+    return frozenset() if base is None else frozenset(b.code_digest for b in from_path(base).binaries)
 
 
 @contextmanager

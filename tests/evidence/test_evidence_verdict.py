@@ -80,7 +80,10 @@ def test_renewed_goldens_are_said(unchanged: Question, complete: Complete, make_
         assert (verdict.word, verdict.reasons[0].code) == ("unknown", "bits-unexplained")
 
 
-@pytest.mark.parametrize("gone", POLICY, ids=lambda e: e.name)
+NEEDED = [entry for entry in POLICY if not entry.optional]
+
+
+@pytest.mark.parametrize("gone", NEEDED, ids=lambda e: e.name)
 def test_every_requirement_is_needed(
     gone: Requirement, changed: Question, unchanged: Question, complete: Complete
 ) -> None:
@@ -102,12 +105,24 @@ def test_every_failure_rejects(
 
 
 @pytest.mark.parametrize("outcome", ["error", "unknown"])
-@pytest.mark.parametrize("broken", POLICY, ids=lambda e: e.name)
+@pytest.mark.parametrize("broken", NEEDED, ids=lambda e: e.name)
 def test_errors_never_pass(
     outcome: str, broken: Requirement, changed: Question, complete: Complete, make_record: MakeRecord
 ) -> None:
     bad = make_record(changed, broken, outcome=outcome)
     assert decide(changed, [*without(complete(changed), changed, broken), bad]).word == "unknown"
+
+
+@pytest.mark.parametrize("outcome", ["error", "unknown", None])
+def test_nothing_waits_for_what_is_optional(
+    outcome: str | None, changed: Question, complete: Complete, make_record: MakeRecord
+) -> None:
+    emulation = entry("emulation", "cuda", "sm_90", "candidate")
+    bad = [] if outcome is None else [make_record(changed, emulation, outcome=outcome)]
+    verdict = decide(changed, [*without(complete(changed), changed, emulation), *bad])
+    assert verdict.word == "admitted"
+    assert any(note.startswith("emulation cuda sm_90 would be welcome: ") for note in verdict.notes)
+    assert not any("welcome" in note for note in decide(changed, complete(changed)).notes)
 
 
 def test_base_that_fails_too_blames_the_machine(

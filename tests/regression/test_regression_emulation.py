@@ -51,6 +51,13 @@ def faulty(tmp_path: Path, store: Path) -> Compiled:
     return compiled
 
 
+def test_code_that_the_base_has_is_not_emulated(command: CONFTEST_COMMAND) -> None:
+    made = build_kernel(KERNELS, backend="cuda", arch="sm_90", store=default_store()).directory
+    done = command("emulate", "--artifact", made, "--base", made)
+    assert "identical: " in done.verdict or "the base has the same CUDA code" in done.verdict, done.lines
+    assert done.code in (0, 3) and len(done.lines) == 1
+
+
 def test_the_kernels_give_the_hosts_bits(command: CONFTEST_COMMAND, store: Path) -> None:
     sound = compiler.build(KERNELS, "sm_90", store)
     names = "page-848-len-849-3x64,wild-6x256,empty-all-3x64"
