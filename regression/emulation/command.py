@@ -54,21 +54,26 @@ def run(options: argparse.Namespace) -> Judgement:
     console = Console(highlight=False, width=None if sys.stdout.isatty() else PLAIN_COLUMNS)
     kept: list[Record] = []
     try:
-        names = cases.select(options.cases)
-        each = []
-        for one in subject.resolve(options):
-            each.append(_emulate(one, names, options, console, kept))
-        judgement = results.together(each) if each else _same_code(options)
+        judgement = _all(options, cases.select(options.cases), console, kept)
     except FixtureError as error:
-        judgement = judge.usage(str(error))
-    except CompileError as error:
-        judgement = judge.unknown(error.code, str(error))
-    except TargetError as error:
-        judgement = (
-            judge.usage(str(error)) if error.code == "usage" else judge.unknown(error.code, str(error))
-        )
+        return judge.usage(str(error))
     _write(options.json, kept, judgement)
     return judgement
+
+
+def _all(
+    options: argparse.Namespace, names: Sequence[str], console: Console, kept: list[Record]
+) -> Judgement:
+    """One architecture after the other. What can't be had leaves unsaid what comes after it, not before."""
+    each: list[Judgement] = []
+    try:
+        for one in subject.resolve(options):
+            each.append(_emulate(one, names, options, console, kept))
+        return results.together(each) if each else _same_code(options)
+    except (CompileError, TargetError) as error:
+        if error.code == "usage":
+            return judge.usage(str(error))
+        return results.together([*each, judge.unknown(error.code, str(error))])
 
 
 def _emulate(

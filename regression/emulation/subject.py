@@ -73,6 +73,8 @@ def _compiled(options: argparse.Namespace) -> Emulated:
         arch = Emulator(options.emulator).arch
     except OSError as error:
         raise TargetError(str(error)) from error
+    if options.arch not in (arch, "all"):
+        raise TargetError(f"{options.emulator.name} is of {arch}, not of {options.arch}", "usage")
     subject = Subject(backend="cuda", arch=arch, sha256=sha256_file(options.emulator))
     host = _host(options.against, arch)
     return Emulated(arch=arch, emulator=options.emulator, host=host, subject=subject, dirty=(NO_REVISION,))

@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,18 @@ import torch
 
 from artifacts import Binary, Side
 from evidence import reasons
+from evidence.record import Subject
 from fixtures import faults
 from fixtures.errors import FixtureError
 from grouped_attention import identity
 from grouped_attention.build import build as build_kernel
 from grouped_attention.build import default_store
 from regression.emulation import cases, compiler, memory, process, results, subject
+from regression.emulation.compiler import CompileError
 from regression.emulation.emulator import Emulator
 from regression.emulation.process import WorkerError
 from regression.emulation.results import CRASHED, DIFFERS, STUCK, CaseResult, Emulation, Finding
+from regression.emulation.subject import Emulated
 from regression.target import TargetError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -124,10 +127,28 @@ def test_sources_that_dont_compile_say_nothing(command: CONFTEST_COMMAND, tmp_pa
     assert done.verdict.startswith("verdict: unknown (not-emulated: the device sources don't compile")
 
 
+def test_a_rejection_stands_though_another_architecture_cant_be_had(
+    command: CONFTEST_COMMAND, faulty: Compiled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = {"arch": "sm_90", "host": next(host("sm_90").glob("*.so")), "dirty": ()}
+    named = Subject(backend="cuda", arch="sm_90", sha256="0" * 64)
+
+    def resolve(_options: object) -> Iterator[Emulated]:
+        yield Emulated(emulator=faulty("barrier-in-a-branch", "sm_90"), subject=named, **one)
+        raise CompileError("not-emulated", "it doesn't compile")
+
+    monkeypatch.setattr(subject, "resolve", resolve)
+    done = command("emulate", "--cases", "page-848-len-849-3x64")
+    assert done.code == 1 and "emulation-stuck" in done.verdict
+
+
 def test_what_cant_be_obeyed(command: CONFTEST_COMMAND, tmp_path: Path, store: Path) -> None:
     assert command("emulate", "--cases", "refused-page-24-3x64").code == 2
     assert command("emulate", "--source", tmp_path).code == 2
-    assert command("emulate", "--emulator", compiler.build(KERNELS, "sm_90", store)).code == 2
+    sound = compiler.build(KERNELS, "sm_90", store)
+    assert command("emulate", "--emulator", sound).code == 2  # without --against
+    done = command("emulate", "--emulator", sound, "--against", host("sm_90"), "--arch", "sm_70")
+    assert done.code == 2 and "is of sm_90" in done.verdict
     (tmp_path / "no.so").write_bytes(b"nothing")
     done = command("emulate", "--emulator", tmp_path / "no.so", "--against", host("sm_70"))
     assert done.code == 4 and "no-target" in done.verdict
