@@ -194,6 +194,14 @@ def test_which_cases_are_emulated() -> None:
             cases.select(wrong)
 
 
+def test_the_core_has_every_number_of_row_tiles_and_narrow_loads_of_both() -> None:
+    calls = [cases.build(name) for name in cases.select("core")]
+    tiles = {(call.q.shape[1], -(-call.q.shape[0] * call.q.shape[1] // 16)) for call in calls}
+    assert tiles == {(6, 1), (6, 2), (6, 3), (3, 1), (3, 2)}
+    assert {call.q.shape[1] for call in calls if call.k_cache.stride(1) % 16} == {3, 6}
+    assert {call.q.shape[1] for call in calls if call.q.data_ptr() % 16} == {3, 6}
+
+
 PAST = """
 from regression.emulation import memory
 import ctypes
