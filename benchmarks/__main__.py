@@ -2,6 +2,14 @@
 
 import sys
 
-from benchmarks.cli import main
+from evidence.guard import guarded
 
-sys.exit(main())
+
+def main() -> int:
+    """Run one command, in a process that may crash."""
+    from benchmarks import cli
+
+    return cli.main()
+
+
+sys.exit(guarded(main))

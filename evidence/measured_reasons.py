@@ -181,6 +181,10 @@ MEMORY: Mapping[str, tuple[str, str]] = {
     "died-without-report": ("The process ended in a case, and no report says why.", "Read the kept logs."),
     "cases-missing": ("Some cases were never run.", "Read the other reasons: they say what stopped it."),
     "nothing-checked": ("No case was chosen.", "Choose --cases core or all."),
+    "process-died": (
+        "The measuring process ended before it could judge: a crash, or a kernel that exits.",
+        "Look at what stands above; memcheck names the line of a crash.",
+    ),
     "time-limit": ("A process ran past its time limit.", "Look at the case that is named."),
     "not-started": ("The process ended before its first case.", "Read its message."),
     "no-report": ("The tool's XML is missing or cut off.", "Read the kept logs."),

@@ -3,8 +3,16 @@
 import faulthandler
 import sys
 
-from regression.cli import main
+from evidence.guard import guarded
 
-# A kernel that crashes ends the process without a record, which is unknown to a verdict; this says where.
-faulthandler.enable()
-sys.exit(main())
+
+def main() -> int:
+    """Run one command, in a process that may crash."""
+    # A kernel that crashes ends the process without a record, which is unknown to a verdict; this says where.
+    faulthandler.enable()
+    from regression import cli
+
+    return cli.main()
+
+
+sys.exit(guarded(main))

@@ -1,0 +1,94 @@
+"""No ending of a process passes for a verdict that it didn't give."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from evidence import reasons
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = """
+import atexit, os, signal, sys, time
+from evidence.guard import guarded
+
+def main():
+    print("working", flush=True)
+    {body}
+
+sys.exit(guarded(main))
+"""
+
+
+def started(body: str, **variables: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+    command = [sys.executable, "-c", SCRIPT.format(body=body)]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def run(body: str, **variables: str) -> tuple[int, list[str]]:
+    with started(body, **variables) as process:
+        out, _ = process.communicate(timeout=60)
+    assert out.startswith("working\n")
+    return process.returncode, out.splitlines()[1:]
+
+
+@pytest.mark.parametrize("status", [0, 1, 2, 3, 4, 5])
+def test_the_commands_own_status_is_kept(status: int) -> None:
+    assert run(f"return {status}") == (status, [])
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("os._exit(0)", "ended with exit status 0 without a verdict"),
+        ("os._exit(1)", "ended with exit status 1 without a verdict"),
+        ("sys.exit(0)", "machinery: SystemExit: 0"),
+        ("import nowhere", "machinery: ModuleNotFoundError: No module named 'nowhere'"),
+        ("atexit.register(os._exit, 0); return 1", "exit status 0 after a verdict with 1"),
+    ],
+)
+def test_an_ending_without_a_verdict_is_unknown(body: str, words: str) -> None:
+    code, lines = run(body)
+    assert code == 5 and len(lines) == 1
+    assert lines[0].startswith("verdict: unknown (") and words in lines[0]
+
+
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGABRT])
+def test_a_signal_ends_both(number: signal.Signals) -> None:
+    code, (line,) = run(f"os.kill(os.getpid(), {int(number)})")
+    assert (
+        code == -number
+        and line == f"verdict: unknown (process-died: ended by {number.name} before it could judge)"
+    )
+
+
+def test_a_hang_is_ended_at_the_limit() -> None:
+    code, (line,) = run("time.sleep(600)", KERNELGATE_LIMIT_S="0.5")
+    assert code == 5 and line == "verdict: unknown (time-limit: ended after 0.5 s)"
+    assert run("return 0", KERNELGATE_LIMIT_S="") == (0, [])
+
+
+def test_whoever_ends_the_parent_ends_the_command(tmp_path: Path) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        at = tmp_path / number.name
+        with started(f"open({str(at)!r}, 'w').write(str(os.getpid())); time.sleep(600)") as process:
+            while not at.exists() or not at.read_text():
+                time.sleep(0.01)
+            process.send_signal(number)
+            process.communicate(timeout=60)
+        child = Path("/proc") / at.read_text()
+        for _ in range(1000):
+            if not child.exists() or "State:\tZ" in (child / "status").read_text():
+                break
+            time.sleep(0.01)
+        else:
+            raise AssertionError("the command outlived its parent")
+
+
+def test_its_reasons_are_explained() -> None:
+    assert all(reasons.explain(code) for code in ("process-died", "time-limit", "machinery"))
