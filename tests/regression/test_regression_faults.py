@@ -249,7 +249,7 @@ def test_a_faults_own_python_package_is_the_one_that_runs(tmp_path: Path) -> Non
     (package / "__init__.py").write_text("raise SystemExit(7)\n")
     built = Built(artifact=tmp_path, package=tmp_path)
     found = runs.run(GATES["replay"], built, Selection())
-    assert (found.word, found.text.split(":")[0]) == (BROKEN, "exit status 7")
+    assert found.word == BROKEN and found.text.endswith("SystemExit: 7")
 
 
 def test_commands_name_what_each_gate_is_run_on(tmp_path: Path) -> None:
