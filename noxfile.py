@@ -22,7 +22,8 @@ nox.options.error_on_missing_interpreters = True
 ROOT = Path(__file__).parent
 VENV = ROOT / ".venv"
 NO_VENV = "--no-venv" in sys.argv or os.environ.get("NOX_FORCE_VENV_BACKEND") == "none"
-HOME = Path(os.environ.get("KERNELGATE_HOME", ROOT / ".kernelgate")).absolute()
+HOME = Path(os.environ.get("KERNELGATE_HOME") or ROOT / ".kernelgate").absolute()
+STEP_LIMIT_S = "1800"  # of a premerge: a kernel that hangs is ended, and said
 JUDGED = (0, 1, 3, 4, 5)  # a failing step leaves its record or its absence; the verdict at the end says so
 OWN_PATH = os.environ.get("PYTHONPATH") if NO_VENV else None  # where such a machine keeps its packages
 ENV = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "kernels"), *filter(None, [OWN_PATH])])}
@@ -66,7 +67,7 @@ def module(
     session: nox.Session, interpreter: str, *args: str, codes: tuple[int, ...] = (0,), run_id: str = ""
 ) -> None:
     """Run `python -m ARGS` in the checkout; exit codes outside `codes` end the session."""
-    env = ENV | ({"KERNELGATE_RUN": run_id} if run_id else {})
+    env = ENV | ({"KERNELGATE_RUN": run_id, "KERNELGATE_LIMIT_S": STEP_LIMIT_S} if run_id else {})
     session.run(interpreter, "-m", *args, env=env, external=True, success_codes=list(codes))
 
 

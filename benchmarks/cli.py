@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Sequence
 
 from benchmarks.abba import command as abba
+from benchmarks.abba import plot
 from benchmarks.bisect import command as bisect
 from benchmarks.calibrate import command as calibrate
 from benchmarks.calibrate import options as calibrate_options
@@ -63,7 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = parser().parse_args(arguments)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else EXIT_CODES["usage"]
-    trouble = ending.prepare(getattr(options, "json", None))
+    trouble = ending.prepare(getattr(options, "json", None)) or ending.prepare(
+        getattr(options, "plot", None), option="--plot", is_result=plot.is_plot
+    )
     if trouble is not None:
         return ending.end(Verdict(word="unknown", code="usage", text=trouble))
     try:

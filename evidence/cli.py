@@ -149,6 +149,10 @@ def _verdict(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
+    trouble = ending.prepare(options.markdown, option="--markdown", is_result=report.is_report)
+    if trouble is not None:
+        print(f"usage: {trouble}", file=sys.stderr)
+        return EXIT_USAGE
     loaded = _chosen(options)
     print(report.terminal(loaded.records) if loaded.records else "no records")
     if options.markdown is not None:

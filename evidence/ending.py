@@ -81,4 +81,10 @@ def is_json_result(path: Path) -> bool:
         value = json.loads(path.read_bytes() or b"[]")
     except (OSError, ValueError):
         return False
-    return isinstance(value, list) or (isinstance(value, dict) and not KEYS.isdisjoint(value))
+    items = value if isinstance(value, list) else [value]
+    return all(isinstance(one, dict) and not KEYS.isdisjoint(one) for one in items) or _are_names(value)
+
+
+def _are_names(value: object) -> bool:
+    """Whether it is what `evidence list` and `pack` write: ids and names of records."""
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)

@@ -39,9 +39,12 @@ def find(requirement: Requirement, question: Question, records: Iterable[Record]
     obstacles = {record.id: _obstacle(record, requirement, question, subject) for record in related}
     fresh = [record for record in related if obstacles[record.id] is None]
     stale = Counter(why for why in obstacles.values() if why is not None)
-    return _conclude(
-        requirement, subject, fresh, tuple(f"{count} {why}" for why, count in sorted(stale.items()))
-    )
+    said = tuple(f"{count} {why}" for why, count in sorted(stale.items()))
+    if not fresh:
+        bound = question.run_id is not None and not requirement.on_gpu
+        missing = _missing(requirement, said, bound=bound)
+        return Finding(requirement=requirement, state=MISSING, reason=missing, stale=said)
+    return _conclude(requirement, subject, fresh, said)
 
 
 def same_binary(one: Subject, other: Subject) -> bool:
@@ -100,12 +103,10 @@ def _conclude(
             return Finding(
                 requirement=requirement, state=state, reason=reason, records=_ids(chosen), stale=stale
             )
-    if fresh:
-        reason = _reason(requirement, fresh[0], subject)
-        return Finding(
-            requirement=requirement, state=INCONCLUSIVE, reason=reason, records=_ids(fresh), stale=stale
-        )
-    return Finding(requirement=requirement, state=MISSING, reason=_missing(requirement, stale), stale=stale)
+    reason = _reason(requirement, fresh[0], subject)
+    return Finding(
+        requirement=requirement, state=INCONCLUSIVE, reason=reason, records=_ids(fresh), stale=stale
+    )
 
 
 def _reason(requirement: Requirement, record: Record, subject: Subject) -> Reason:
@@ -120,10 +121,12 @@ def _reason(requirement: Requirement, record: Record, subject: Subject) -> Reaso
     return Reason(code=first.code, text=f"{requirement.name}: {first.text}{where}")
 
 
-def _missing(requirement: Requirement, stale: Sequence[str]) -> Reason:
+def _missing(requirement: Requirement, stale: Sequence[str], *, bound: bool) -> Reason:
+    """`bound`: the record had to be of this run, whose step has left none."""
+    here = ": this run left no record of it, see what its step printed" if bound else ""
     seen = f"; not counted: {', '.join(stale)}" if stale else ""
     code = "stale-evidence" if stale else "no-evidence"
-    return Reason(code=code, text=f"{requirement.name}{seen}; run {requirement.command}")
+    return Reason(code=code, text=f"{requirement.name}{here}{seen}; run {requirement.command}")
 
 
 def _no_binary(requirement: Requirement, side: Side) -> Reason:

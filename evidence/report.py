@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from evidence.record import Record
 from evidence.store import Unreadable
@@ -10,6 +11,7 @@ from evidence.verdict import Verdict
 
 HEADINGS = ("time", "kind", "target", "code", "file", "revision", "covered", "machine", "outcome", "reason")
 DIGITS = 12
+TITLE = "# Evidence records"
 
 
 def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
@@ -24,11 +26,16 @@ def terminal(records: Sequence[Record]) -> str:
 
 def markdown(records: Sequence[Record], unreadable: Sequence[Unreadable] = ()) -> str:
     """A Markdown page: the table, and every file that could not be read."""
-    lines = ["# Evidence", "", _markdown_row(HEADINGS), _markdown_row(["---"] * len(HEADINGS))]
+    lines = [TITLE, "", _markdown_row(HEADINGS), _markdown_row(["---"] * len(HEADINGS))]
     lines += [_markdown_row(row) for row in rows(records)]
     if unreadable:
         lines += ["", "## Unreadable", "", *(f"- {_escape(item.why)}" for item in unreadable)]
     return "\n".join(lines) + "\n"
+
+
+def is_report(path: Path) -> bool:
+    """Whether a file is empty, or a page that `markdown` made."""
+    return path.is_file() and path.read_bytes()[: len(TITLE) + 1] in (b"", f"{TITLE}\n".encode())
 
 
 def verdict_table(verdict: Verdict) -> str:

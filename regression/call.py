@@ -44,7 +44,8 @@ def attend(target: Target, inputs: Inputs, *, poisoned_workspace: bool = True) -
     output = poison.output(tuple(inputs.q.shape), inputs.q.device)
     with failures(target):
         options = workspace(target, inputs, poisoned=poisoned_workspace)
-        target.attend(*inputs.tensors, **inputs.scales, **options, out=output.out)
+        returned = target.attend(*inputs.tensors, **inputs.scales, **options, out=output.out)
+        _check_returned(returned, output.out)
     after = [fingerprint(tensor) for tensor in inputs.tensors]
     return Answer(
         out=output.out.cpu().clone(),
@@ -54,6 +55,17 @@ def attend(target: Target, inputs: Inputs, *, poisoned_workspace: bool = True) -
             name for name, one, other in zip(INPUTS, before, after, strict=True) if one != other
         ),
     )
+
+
+def _check_returned(returned: object, out: Tensor) -> None:
+    """A caller may use what is returned: it must be `out`, or nothing."""
+    same = isinstance(returned, Tensor) and (returned.data_ptr(), returned.shape) == (
+        out.data_ptr(),
+        out.shape,
+    )
+    if returned is not None and not same:
+        what = f"a {type(returned).__name__}" if not isinstance(returned, Tensor) else "another tensor"
+        raise KernelError(f"{what} was returned: write the result into `out`, and return that or nothing")
 
 
 def partials(target: Target, inputs: Inputs) -> tuple[Tensor, Tensor]:

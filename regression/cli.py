@@ -58,14 +58,28 @@ def _fuzz(verbs: Any) -> None:
     verb = verbs.add_parser("fuzz", help=text, description=text)
     target_options(verb)
     amount = verb.add_mutually_exclusive_group()
-    amount.add_argument("--examples", type=int, default=200, metavar="N", help="calls to draw (default: 200)")
-    amount.add_argument("--minutes", type=float, metavar="M", help="draw for so long instead")
+    amount.add_argument(
+        "--examples", type=_count, default=200, metavar="N", help="calls to draw (default: 200)"
+    )
+    amount.add_argument("--minutes", type=_minutes, metavar="M", help="draw for so long instead")
     amount.add_argument(
         "--example", type=Path, metavar="FILE", help="only the calls of this file, such as one that failed"
     )
     verb.add_argument(
         "--seed", type=int, metavar="S", help="what decides the calls (default: another each time)"
     )
+
+
+def _count(text: str) -> int:
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: 1 or more")
+    return int(text)
+
+
+def _minutes(text: str) -> float:
+    if not 0 < float(text) < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text}: more than 0, and an end")
+    return float(text)
 
 
 def target_options(verb: argparse.ArgumentParser) -> None:

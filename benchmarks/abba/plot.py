@@ -11,6 +11,9 @@ from benchmarks.abba.outcome import Result
 
 COLOURS = {"slower": "#b2182b", "faster": "#2166ac", "same": "#1b7837", "undecided": "#b8860b"}
 OTHER_COLOUR = "#777777"
+# What a file says of who made it, so that no other is replaced.
+MAKER = "kernelgate abba"
+FIELDS = {".png": "Software"}
 
 
 class PlotError(RuntimeError):
@@ -31,9 +34,15 @@ def draw(results: Sequence[Result], path: Path, *, margin: float, title: str) ->
     axes.set_title(title, fontsize="medium")
     axes.legend(loc="best", fontsize="small")
     try:
-        figure.savefig(path, dpi=150)
+        figure.savefig(path, dpi=150, metadata={FIELDS.get(path.suffix.lower(), "Creator"): MAKER})
     except ValueError as error:
         raise PlotError(f"{path}: {error}") from error
+
+
+def is_plot(path: Path) -> bool:
+    """Whether a file is empty, or a plot that `draw` made."""
+    content = path.read_bytes() if path.is_file() else b"not a file"
+    return not content or MAKER.encode() in content
 
 
 def _figure(height_inches: float) -> Any:

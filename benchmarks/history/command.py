@@ -36,10 +36,16 @@ class Task:
     artifact: Path | None = None
 
 
+def _count(text: str) -> int:
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: 1 or more")
+    return int(text)
+
+
 def add_options(verb: argparse.ArgumentParser) -> None:
     """The options of `history`."""
     which = verb.add_mutually_exclusive_group()
-    which.add_argument("--last", type=int, metavar="N", help="the last N commits that changed kernels/")
+    which.add_argument("--last", type=_count, metavar="N", help="the last N commits that changed kernels/")
     which.add_argument("--rev", action="append", metavar="REV", help="this commit; may be repeated")
     which.add_argument("--artifact", type=Path, metavar="DIR", help="built elsewhere: needs no git here")
     verb.add_argument(

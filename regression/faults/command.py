@@ -17,7 +17,7 @@ import torch
 from artifacts.sides import from_path
 from evidence import ending, places, record
 from fixtures.faults import FaultError
-from fixtures.faults.catalogue import FOLDER
+from fixtures.faults.catalogue import FOLDER, UnknownFaultError
 from grouped_attention.build import BuildError, default_store
 from regression import judge, recording, target
 from regression.faults import kernels, matrix, runs, trials
@@ -71,6 +71,8 @@ def run(options: argparse.Namespace) -> Judgement:
         if options.build_only:
             return _pack(plan, work, options.out)
         return _measure(options, plan, _kernels(options, work), f"{backend} {arch}")
+    except UnknownFaultError as error:
+        return judge.usage(str(error))
     except (FaultError, BuildError) as error:
         return judge.error("patch-stale", str(error))
     except target.TargetError as error:

@@ -85,6 +85,9 @@ def test_identical_code_leaves_nothing_to_plot(run: Run, tmp_path: Path) -> None
     code, lines = run("--plot", str(tmp_path / "forest.SVG"))
     assert code == 0 and not (tmp_path / "forest.SVG").exists()
     assert lines[0].startswith("no plot: both sides are the same code")
+    (tmp_path / "mine.svg").write_text("<svg/>")
+    code, lines = run("--plot", str(tmp_path / "mine.svg"))
+    assert code == 2 and "usage: --plot" in lines[-1] and (tmp_path / "mine.svg").read_text() == "<svg/>"
 
 
 def test_every_end_leaves_a_result_and_no_other_file_is_lost(run: Run, tmp_path: Path) -> None:

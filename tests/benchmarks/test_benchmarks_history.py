@@ -35,6 +35,10 @@ def history(capsys: pytest.CaptureFixture[str], folder: Path, *arguments: str) -
     return code, capsys.readouterr().out
 
 
+def test_no_commits_are_no_number_of_commits(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert [history(capsys, tmp_path, "--last", number)[0] for number in ("0", "-1")] == [2, 2]
+
+
 def test_commits_are_measured_once_and_samples_kept(
     project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -203,6 +203,10 @@ def test_report_shows_every_record(
     assert "H200 driver 580.1" in printed
     assert len([line for line in page.read_text().splitlines() if line.startswith("| 20")]) == len(records)
     assert len(json.loads((tmp_path / "r.json").read_text())) == len(records)
+    assert cli.main(["report", "--markdown", str(page)]) == 0
+    page.write_text("# Mine\n")
+    assert cli.main(["report", "--markdown", str(page)]) == 2 and page.read_text() == "# Mine\n"
+    assert f"usage: --markdown {page} is no result" in capsys.readouterr().err
 
 
 def test_markdown_escapes_and_names_the_unreadable(changed: Question, complete: Complete) -> None:

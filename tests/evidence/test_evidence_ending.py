@@ -9,14 +9,19 @@ from evidence import ending
 from evidence.ending import EXIT_CODES, OUTCOMES, Verdict
 
 
-@pytest.mark.parametrize("text", ["", "[1]", '{"outcome": "pass"}', '{"verdict": "admitted", "x": 1}'])
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", '["a.json"]', '[{"outcome": 1}]', '{"outcome": "pass"}', '{"verdict": "admitted", "x": 1}'],
+)
 def test_an_earlier_result_is_deleted(tmp_path: Path, text: str) -> None:
     path = tmp_path / "r.json"
     path.write_text(text)
     assert ending.prepare(path) is None and not path.exists()
 
 
-@pytest.mark.parametrize("text", ["[project]\n", '{"name": "x"}', "3", '{"outcome": '])
+@pytest.mark.parametrize(
+    "text", ["[project]\n", "[1]", '[{"name": "x"}]', '{"name": "x"}', "3", '{"outcome": ']
+)
 def test_what_is_no_result_is_kept(tmp_path: Path, text: str) -> None:
     path = tmp_path / "pyproject.toml"
     path.write_text(text)

@@ -275,3 +275,5 @@ def test_commands_name_what_each_gate_is_run_on(tmp_path: Path) -> None:
 def test_build_only_needs_a_place(command: CONFTEST_COMMAND) -> None:
     assert command("faults", "--build-only").code == 2
     assert command("faults", "--out", "somewhere").code == 2
+    unknown = command("faults", "--only", "nothing-of-the-kind")
+    assert unknown.code == 2 and "there are: aligned-query-assumed, " in unknown.verdict

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from evidence import store
 from fixtures.cases import Spec, drawn
+from regression import cli
 from regression.contract.gates import Violation
 from regression.contract.rows import Rows
 from regression.fuzz import explore, rules
@@ -169,6 +170,11 @@ def test_a_clean_run_leaves_a_record(command: Command, artifact: Path) -> None:
     (kept,) = store.load().records
     assert (kept.kind, kept.outcome, kept.selection["seed"]) == ("fuzz", "pass", 1)
     assert kept.results["ran"] == len(drawn.corpus()) + 3
+
+
+@pytest.mark.parametrize("amount", ["--minutes=nan", "--minutes=-1", "--minutes=inf", "--examples=0"])
+def test_an_amount_that_draws_nothing_or_never_ends_is_refused(amount: str) -> None:
+    assert cli.main(["fuzz", amount]) == 2
 
 
 @pytest.mark.parametrize(
