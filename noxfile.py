@@ -157,29 +157,48 @@ def _artifacts(side: Path) -> dict[tuple[str, str], str]:
     return {(a["backend"], a["arch"]): a["directory"] or a["library"] for a in found}
 
 
-@nox.session(venv_backend="none", default=False)
-def nightly(session: nox.Session) -> None:
-    """Run everything, on each GPU or the host's parts alone: `-- [--base SPEC] [--results FOLDER]`."""
-    interpreter = python(session, "run", "test", "history", "plot")
-    module(session, interpreter, "benchmarks", "nightly", *session.posargs)
+# Sessions that are one command, `python -m PACKAGE VERB`.
+COMMANDS = {
+    "benchmarks nightly": "Run everything, on each GPU or the host: `-- [--base SPEC] [--results FOLDER]`.",
+    "artifacts build": "Build a revision in isolation: `-- [--rev REV|worktree] [--arch …] [--backend …]`.",
+    "regression replay": "Replay the stored real inputs and compare every bit with the goldens.",
+    "regression contract": "Run made-up cases: NaN, exact bits, refusals: `-- [--cases core|all]`.",
+    "sanitizer memcheck": "Check for memory faults, on a GPU or the CPU twin: `-- [--cases core]`.",
+    "sanitizer racecheck": "Check shared memory for races, on a GPU.",
+    "sanitizer initcheck": "Check for reads of memory that nothing wrote, on a GPU.",
+    "sanitizer synccheck": "Check for misuse of barriers, on a GPU.",
+    "sanitizer leakcheck": "Check that a thousand calls keep no memory, on a CPU or a GPU.",
+    "regression emulate": "Run the CUDA sources on an emulated GPU: `-- [--source DIR] [--arch A]`.",
+    "regression faults": "Plant faults in copies of the kernel, and see each caught: `-- [--only NAMES]`.",
+    "benchmarks abba": "Time candidate against base: `-- --base … [--contexts …] [--budget 10s]`.",
+    "benchmarks calibrate": "Measure how often abba errs here: `-- [--trials N] [--plant 0.1]`.",
+    "benchmarks history": "Measure commits with the asv suites: `-- [--last N] [--results FOLDER]`.",
+    "benchmarks dashboard": "Publish the history as web pages: `-- [--out FOLDER] [--results FOLDER]`.",
+    "benchmarks bisect": "Find the first slower commit: `-- --good REV [--bad REV] [--context N]`.",
+    "artifacts doctor": "Say what this machine can run, and why not the rest.",
+    "evidence report": "Print the stored evidence as one table.",
+}
+GROUPS = {
+    "nightly": ("test", "history", "plot"),
+    "abba": ("plot",),
+    "calibrate": ("calibrate",),
+    "history": ("history",),
+    "dashboard": ("history",),
+}
 
 
-@nox.session(venv_backend="none", default=False)
-def build(session: nox.Session) -> None:
-    """Build one revision's kernels in isolation: `-- [--rev REV|worktree] [--arch …] [--backend …]`."""
-    module(session, python(session, "run"), "artifacts", "build", *session.posargs)
+def _define(package: str, verb: str, text: str) -> None:
+    """Define the session of one command."""
+
+    def session(session: nox.Session) -> None:
+        module(session, python(session, "run", *GROUPS.get(verb, ())), package, verb, *session.posargs)
+
+    session.__doc__ = text
+    nox.session(name=verb, venv_backend="none", default=False)(session)
 
 
-@nox.session(venv_backend="none", default=False)
-def replay(session: nox.Session) -> None:
-    """Replay the stored real inputs and compare every bit with the goldens."""
-    module(session, python(session, "run"), "regression", "replay", *session.posargs)
-
-
-@nox.session(venv_backend="none", default=False)
-def contract(session: nox.Session) -> None:
-    """Run the contract's made-up cases: NaN, exact bits, alignments, refusals: `-- [--cases core|all]`."""
-    module(session, python(session, "run"), "regression", "contract", *session.posargs)
+for command, text in COMMANDS.items():
+    _define(*command.split(), text)
 
 
 @nox.session(venv_backend="none", default=False)
@@ -190,83 +209,11 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none", default=False)
-def memcheck(session: nox.Session) -> None:
-    """Check alignments and boundaries for memory faults, on a GPU or the CPU twin: `-- [--cases core]`."""
-    module(session, python(session, "run"), "sanitizer", "memcheck", *session.posargs)
-
-
-@nox.session(venv_backend="none", default=False)
-def racecheck(session: nox.Session) -> None:
-    """Check shared memory for races, on a GPU."""
-    module(session, python(session, "run"), "sanitizer", "racecheck", *session.posargs)
-
-
-@nox.session(venv_backend="none", default=False)
-def initcheck(session: nox.Session) -> None:
-    """Check for reads of memory that nothing wrote, on a GPU."""
-    module(session, python(session, "run"), "sanitizer", "initcheck", *session.posargs)
-
-
-@nox.session(venv_backend="none", default=False)
-def synccheck(session: nox.Session) -> None:
-    """Check for misuse of barriers, on a GPU."""
-    module(session, python(session, "run"), "sanitizer", "synccheck", *session.posargs)
-
-
-@nox.session(venv_backend="none", default=False)
-def leakcheck(session: nox.Session) -> None:
-    """Check that a thousand calls keep no memory, on a CPU or a GPU."""
-    module(session, python(session, "run"), "sanitizer", "leakcheck", *session.posargs)
-
-
-@nox.session(venv_backend="none", default=False)
-def emulate(session: nox.Session) -> None:
-    """Run the CUDA sources on an emulated GPU, against the host backend: `-- [--source DIR] [--arch A]`."""
-    module(session, python(session, "run"), "regression", "emulate", *session.posargs)
-
-
-@nox.session(venv_backend="none", default=False)
-def faults(session: nox.Session) -> None:
-    """Plant faults in copies of the kernel and see each caught: `-- [--only NAMES] [--built FOLDER]`."""
-    module(session, python(session, "run"), "regression", "faults", *session.posargs)
-
-
-@nox.session(venv_backend="none", default=False)
-def abba(session: nox.Session) -> None:
-    """Time candidate against base: `-- --base … [--contexts …] [--budget 10s] [--plot PATH]`."""
-    module(session, python(session, "run", "plot"), "benchmarks", "abba", *session.posargs)
-
-
-@nox.session(venv_backend="none", default=False)
-def calibrate(session: nox.Session) -> None:
-    """Measure how often abba errs on this machine: `-- [--trials N] [--plant 0.1] [--protocol textbook]`."""
-    module(session, python(session, "run", "calibrate"), "benchmarks", "calibrate", *session.posargs)
-
-
-@nox.session(venv_backend="none", default=False)
 def bench(session: nox.Session) -> None:
     """Time the operation by pytest-benchmark, against the last saved run: `-- [--artifact DIR] [-k 8192]`."""
     saved = [f"--benchmark-storage=file://{HOME / 'benchmarks'}", "--benchmark-autosave"]
     timed = ["benchmarks/test_latency.py", *saved, *session.posargs]
     module(session, python(session, "run", "bench"), "pytest", *timed)
-
-
-@nox.session(venv_backend="none", default=False)
-def history(session: nox.Session) -> None:
-    """Measure commits with the asv suites, keep the results: `-- [--last N] [--results FOLDER]`."""
-    module(session, python(session, "run", "history"), "benchmarks", "history", *session.posargs)
-
-
-@nox.session(venv_backend="none", default=False)
-def dashboard(session: nox.Session) -> None:
-    """Publish the history as web pages: `-- [--out FOLDER] [--results FOLDER]`."""
-    module(session, python(session, "run", "history"), "benchmarks", "dashboard", *session.posargs)
-
-
-@nox.session(venv_backend="none", default=False)
-def bisect(session: nox.Session) -> None:
-    """Find the first commit that is slower: `-- --good REV [--bad REV] [--context N] [--backend host]`."""
-    module(session, python(session, "run"), "benchmarks", "bisect", *session.posargs)
 
 
 @nox.session(venv_backend="none", default=False)
@@ -297,15 +244,3 @@ def dev(session: nox.Session) -> None:
     if NO_VENV:
         session.error("dev makes .venv; run it without --no-venv")
     session.log(f"ready: {interpreter}")
-
-
-@nox.session(venv_backend="none", default=False)
-def doctor(session: nox.Session) -> None:
-    """Say what this machine can run, and why not the rest."""
-    module(session, python(session, "run"), "artifacts", "doctor", *session.posargs)
-
-
-@nox.session(venv_backend="none", default=False)
-def report(session: nox.Session) -> None:
-    """Print the stored evidence as one table."""
-    module(session, python(session, "run"), "evidence", "report", *session.posargs)

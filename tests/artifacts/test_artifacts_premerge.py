@@ -71,3 +71,10 @@ def test_static_costs_of_every_architecture_are_measured(noxfile: ModuleType, tm
 def test_what_has_no_goldens_is_not_replayed(noxfile: ModuleType, tmp_path: Path) -> None:
     replays = [command for command in commands(noxfile, tmp_path) if command[:2] == ["regression", "replay"]]
     assert [Path(command[3]).name for command in replays] == ["host-sm_70", "host-sm_90"]
+
+
+def test_cuda_code_is_emulated_against_a_base_that_can_be_asked(noxfile: ModuleType, tmp_path: Path) -> None:
+    base = [built(tmp_path, "base", "cuda", "sm_90"), foreign("cuda", "sm_80")]
+    found = [command for command in commands(noxfile, tmp_path, *base) if "emulate" in command]
+    (one,) = found
+    assert one[3].endswith("new/cuda-sm_90") and one[4:] == ["--base", base[0]["directory"]]
