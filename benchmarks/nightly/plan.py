@@ -80,7 +80,7 @@ def steps(night: Night) -> tuple[list[Step], list[Missing]]:
 
 
 def _host(night: Night) -> Iterator[Step | Missing]:
-    """The CPU twin's bits and memory, and static costs."""
+    """The CPU twin's bits and memory, static costs, and CUDA code on an emulated GPU."""
     for arch in HOST_ARCHITECTURES:
         folder = night.candidate.folders.get(("host", arch))
         if folder is None:
@@ -107,6 +107,9 @@ def _host(night: Night) -> Iterator[Step | Missing]:
                 name=f"static cuda {arch}",
                 arguments=("benchmarks", "static", "--artifact", folder, *against),
             )
+            if not night.gpus:  # a machine with one may have no compiler, and runs the code itself
+                emulated = ("regression", "emulate", "--artifact", folder, "--cases", "all")
+                yield Step(name=f"emulate cuda {arch}", arguments=emulated)
 
 
 def _faults(target: tuple[str, ...], name: str, scope: str, gpu: int | None) -> Step:

@@ -36,6 +36,7 @@ def test_without_a_gpu_the_hosts_parts_run_and_the_rest_is_named(tmp_path: Path)
         "fuzz host sm_70",
         "faults host sm_70",
         "static cuda sm_90",
+        "emulate cuda sm_70",
         "history",
         "dashboard",
         "verdict",
