@@ -8,10 +8,11 @@ from evidence.guard import guarded
 
 def main() -> int:
     """Run one command, in a process that may crash."""
-    # A kernel that crashes ends the process without a record, which is unknown to a verdict; this says where.
-    faulthandler.enable()
     from regression import cli
 
+    # A kernel that crashes ends the process without a record, which is unknown to a verdict; this says where.
+    # What is imported above has handlers of its own.
+    faulthandler.enable()
     return cli.main()
 
 

@@ -59,7 +59,8 @@ def kernel(request: pytest.FixtureRequest) -> target.Target:
 
 @pytest.fixture
 def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """`python -m regression` in this process, with records in a home of its own."""
+    """`python -m regression` in this process, with records in a home of its own; the store is shared."""
+    monkeypatch.setenv("GROUPED_ATTENTION_STORE", str(default_store()))
     monkeypatch.setenv("KERNELGATE_HOME", str(tmp_path / "home"))
 
     def run(*arguments: object) -> Done:
