@@ -20,6 +20,7 @@ from benchmarks.abba.sampling import BASE, CANDIDATE
 from benchmarks.latency.problem import Shape
 from benchmarks.peers import catalogue
 from evidence import store
+from grouped_attention.build import default_store
 
 MODULE = """
 def base(q, k_cache, v_cache, block_table, row_lens, *, softmax_scale, k_scale, v_scale, out):
@@ -44,6 +45,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs `abba` on callables of a small module, in a home of its own."""
     (tmp_path / "abba_sides.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("GROUPED_ATTENTION_STORE", str(default_store()))
     monkeypatch.setenv("KERNELGATE_HOME", str(tmp_path / "home"))
     monkeypatch.delitem(sys.modules, "abba_sides", raising=False)
     threads = torch.get_num_threads()
