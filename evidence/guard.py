@@ -12,12 +12,16 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from types import FrameType
 
 from evidence.ending import EXIT_CODES
 
 LIMIT_VARIABLE = "KERNELGATE_LIMIT_S"
-PR_SET_PDEATHSIG = 1
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+LONGEST_S = 1e8
+GENERATIONS = 8
 INTERRUPTED = 130
 FORWARDED = (signal.SIGTERM, signal.SIGHUP)
 
@@ -26,21 +30,38 @@ def guarded(main: Callable[[], int]) -> int:
     """Run `main` in a child process; return the exit status for `sys.exit`, in the child as in the parent.
 
     The parent adds a verdict's line when the child ends before it told its status, ends with another one, is
-    ended by a signal (which then ends the parent too), or takes more seconds than $KERNELGATE_LIMIT_S.
+    ended by a signal (which then ends the parent too), or takes more seconds than $KERNELGATE_LIMIT_S. What
+    such a child leaves behind is ended with it.
     """
+    try:
+        limit_s = _limit_s()
+    except ValueError:
+        _say("unknown", "usage", f"${LIMIT_VARIABLE} is no number of seconds")
+        return EXIT_CODES["usage"]
     reading, writing = os.pipe()
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
     child = os.fork()
     if child == 0:
         os.close(reading)
-        _die_with_parent()
+        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         return _told(main, writing)
     os.close(writing)
-    expired = _watch(child)
+    expired = _watch(child, limit_s)
     _, status = os.waitpid(child, 0)
     signal.setitimer(signal.ITIMER_REAL, 0)
+    if os.WIFSIGNALED(status):
+        _end_orphans()
     if expired:
-        return _unknown("time-limit", f"ended after {os.environ[LIMIT_VARIABLE]} s")
+        return _unknown("time-limit", f"ended after {limit_s:g} s")
     return _judged(os.waitstatus_to_exitcode(status), _last_word(reading))
+
+
+def _limit_s() -> float:
+    """Seconds; 0 is no limit."""
+    limit_s = float(os.environ.get(LIMIT_VARIABLE) or 0)
+    if not 0 <= limit_s < LONGEST_S:
+        raise ValueError(limit_s)
+    return limit_s
 
 
 def _told(main: Callable[[], int], writing: int) -> int:
@@ -48,11 +69,13 @@ def _told(main: Callable[[], int], writing: int) -> int:
     try:
         status = main()
     except KeyboardInterrupt:
+        _say("unknown", "interrupted", "stopped from outside before it could judge")
         status = INTERRUPTED
-    except (Exception, SystemExit) as error:  # an import that fails, say: no rejection (exit status 1)
+    except BaseException as error:  # an import that fails, say: no rejection (exit status 1)
         traceback.print_exc()
         status = _unknown("machinery", f"{type(error).__name__}: {error}")
-    sys.stdout.flush()
+    with suppress(OSError, ValueError, AttributeError):  # nobody may be reading
+        sys.stdout.flush()
     os.write(writing, bytes([status]))
     return status
 
@@ -69,7 +92,7 @@ def _judged(status: int, told: bytes) -> int:
     return status
 
 
-def _watch(child: int) -> list[int]:
+def _watch(child: int, limit_s: float) -> list[int]:
     """Pass signals on, and end the child at the time limit; the list is empty until that happens."""
     expired: list[int] = []
 
@@ -83,11 +106,34 @@ def _watch(child: int) -> list[int]:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the child as well
     for number in FORWARDED:
         signal.signal(number, forward)
-    limit_s = float(os.environ.get(LIMIT_VARIABLE) or 0)
     if limit_s > 0:
         signal.signal(signal.SIGALRM, end)
         signal.setitimer(signal.ITIMER_REAL, limit_s)
     return expired
+
+
+def _end_orphans() -> None:
+    """Processes that the child started come to this one, as the nearest that asked for them, when it ends."""
+    me = str(os.getpid())
+    for _ in range(GENERATIONS):
+        found = [
+            int(path.parent.name) for path in Path("/proc").glob("[0-9]*/stat") if _parent_of(path) == me
+        ]
+        for number in found:
+            with suppress(ProcessLookupError):
+                os.kill(number, signal.SIGKILL)
+        for number in found:
+            with suppress(ChildProcessError):
+                os.waitpid(number, 0)
+        if not found:
+            return
+
+
+def _parent_of(stat: Path) -> str:
+    try:
+        return stat.read_text().rpartition(")")[2].split()[1]
+    except (OSError, IndexError):
+        return ""
 
 
 def _last_word(reading: int) -> bytes:
@@ -100,9 +146,14 @@ def _last_word(reading: int) -> bytes:
 
 
 def _unknown(code: str, text: str) -> int:
-    print(f"verdict: unknown ({code}: {' '.join(text.split())})", flush=True)
+    _say("unknown", code, text)
     return EXIT_CODES["error"]
 
 
-def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+def _say(word: str, code: str, text: str) -> None:
+    with suppress(OSError, ValueError, AttributeError):  # nobody may be reading
+        print(f"verdict: {word} ({code}: {' '.join(text.split())})", flush=True)
+
+
+def _prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)

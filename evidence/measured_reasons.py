@@ -181,6 +181,7 @@ MEMORY: Mapping[str, tuple[str, str]] = {
     "died-without-report": ("The process ended in a case, and no report says why.", "Read the kept logs."),
     "cases-missing": ("Some cases were never run.", "Read the other reasons: they say what stopped it."),
     "nothing-checked": ("No case was chosen.", "Choose --cases core or all."),
+    "interrupted": ("The command was stopped before it could judge.", "Run it again."),
     "process-died": (
         "The measuring process ended before it could judge: a crash, or a kernel that exits.",
         "Look at what stands above; memcheck names the line of a crash.",

@@ -71,6 +71,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = parser().parse_args(arguments)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else EXIT_CODES["usage"]
+    if options.json is not None and options.json == options.junit:
+        print(judge.usage("--json and --junit name one file").line)
+        return EXIT_CODES["usage"]
     trouble = ending.prepare(options.json) or ending.prepare(
         options.junit, option="--junit", is_result=outputs.is_junit
     )

@@ -50,9 +50,7 @@ def judge(
     )
     broken = _broken(standing, complaints)
     doubts = _doubts(names, controls, attempts, planted)
-    praise = Reason(
-        code="memory-clean", text=f"{scope}: {len(names)} cases clean, {len(controls)} planted found"
-    )
+    praise = Reason(code="memory-clean", text=_praise(names, controls, suppressed, scope))
     return Judgement(
         word="rejected" if broken else "unknown" if doubts else "admitted",
         reasons=(*broken, *doubts) or (praise,),
@@ -86,6 +84,17 @@ def _broken(findings: Sequence[Finding], complaints: Sequence[tuple[str, str]]) 
         count = "" if len(complaints) == 1 else f"{len(complaints)} cases, first "
         reasons.append(Reason(code="wrong-outcome", text=f"{count}{name}: {text}"))
     return tuple(reasons)
+
+
+def _praise(names: Sequence[str], controls: Sequence[str], suppressed: Sequence[Finding], scope: str) -> str:
+    """What was clean; a case with a suppressed finding, which may have ended it, is not."""
+    spared = {finding.case for finding in suppressed} & set(names)
+    text = f"{scope}: {len(names) - len(spared)} cases clean, {len(controls)} planted found"
+    if suppressed:
+        text += (
+            f"; {len(suppressed)} findings suppressed, {len(spared)} cases not clean and perhaps cut short"
+        )
+    return text
 
 
 def _doubts(

@@ -73,6 +73,36 @@ def test_a_hang_is_ended_at_the_limit() -> None:
     assert run("return 0", KERNELGATE_LIMIT_S="") == (0, [])
 
 
+@pytest.mark.parametrize("limit", ["abc", "-1", "nan", "inf"])
+def test_a_limit_that_is_none_is_a_matter_of_usage(limit: str) -> None:
+    with started("return 0", KERNELGATE_LIMIT_S=limit) as process:
+        out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out.split(":")[1]) == (2, " unknown (usage")
+
+
+def test_what_a_hanging_command_started_ends_with_it(tmp_path: Path) -> None:
+    at = tmp_path / "worker"
+    body = f"""import subprocess
+    worker = subprocess.Popen(["sleep", "600"])
+    open({str(at)!r}, "w").write(str(worker.pid)); time.sleep(600)"""
+    code, _ = run(body, KERNELGATE_LIMIT_S="1.5")
+    assert code == 5 and not (Path("/proc") / at.read_text()).exists()
+
+
+def test_an_interrupted_command_says_so() -> None:
+    heard = "signal.signal(signal.SIGINT, signal.default_int_handler)"  # whoever ran the tests may ignore it
+    code, (line,) = run(f"{heard}; os.kill(os.getpid(), signal.SIGINT); time.sleep(60)")
+    assert code == 130 and line.startswith("verdict: unknown (interrupted: ")
+
+
+def test_a_verdict_that_nobody_reads_is_no_rejection() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", SCRIPT.format(body="return 4")]
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        done = subprocess.run(command, env=environment, stdout=full, stderr=subprocess.PIPE, timeout=60)
+    assert done.returncode == 5
+
+
 def test_whoever_ends_the_parent_ends_the_command(tmp_path: Path) -> None:
     for number in (signal.SIGTERM, signal.SIGKILL):
         at = tmp_path / number.name
@@ -91,4 +121,4 @@ def test_whoever_ends_the_parent_ends_the_command(tmp_path: Path) -> None:
 
 
 def test_its_reasons_are_explained() -> None:
-    assert all(reasons.explain(code) for code in ("process-died", "time-limit", "machinery"))
+    assert all(reasons.explain(code) for code in ("process-died", "time-limit", "machinery", "interrupted"))

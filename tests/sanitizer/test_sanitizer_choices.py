@@ -170,6 +170,12 @@ def test_every_end_leaves_its_results_and_no_other_file_is_lost(
         assert path.read_text() == "mine"
 
 
+def test_two_results_are_two_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(tmp_path / "r")
+    assert cli.main(["memcheck", "--json", path, "--junit", path]) == 2
+    assert "usage: --json and --junit name one file" in capsys.readouterr().out
+
+
 def test_what_fails_unforeseen_is_no_rejection(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

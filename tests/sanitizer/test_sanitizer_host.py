@@ -92,7 +92,9 @@ def test_others_may_refuse_in_their_own_words(example: Careless, capsys: pytest.
     assert "not refused: ValueError or TypeError" in capsys.readouterr().out
 
 
-def test_a_suppression_with_reason_and_expiry_applies_until_then(tmp_path: Path, careless: Careless) -> None:
+def test_a_suppression_with_reason_and_expiry_applies_until_then(
+    tmp_path: Path, careless: Careless, capsys: pytest.CaptureFixture[str]
+) -> None:
     library = careless(*CHECKED, "-DCARELESS=1")
     entry = tmp_path / "known.toml"
     text = '[[suppress]]\nfile = "*careless.cc"\nreason = "a test"\nexpires = {}\n'
@@ -100,6 +102,10 @@ def test_a_suppression_with_reason_and_expiry_applies_until_then(tmp_path: Path,
         entry.write_text(text.format(expires))
         given = ("--library", str(library), "--suppressions", str(entry))
         assert check(*given, cases="empty-all-3x64") == code
+        said = (
+            "0 cases clean, 2 planted found; 1 findings suppressed, 1 cases not clean and perhaps cut short"
+        )
+        assert (said in capsys.readouterr().out) == (code == 0)
 
 
 def test_a_library_without_checks_is_unknown(careless: Careless, capsys: pytest.CaptureFixture[str]) -> None:
