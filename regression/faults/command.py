@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import os
 import shutil
 import tempfile
 import time
@@ -31,6 +32,7 @@ from regression.recording import Start
 
 KIND = "faults"
 DEFAULT_CLEAN = 20
+MOST_JOBS = 12  # they share one GPU
 
 
 def add_options(verb: argparse.ArgumentParser) -> None:
@@ -48,12 +50,22 @@ def add_options(verb: argparse.ArgumentParser) -> None:
         metavar="N",
         help="least runs on sound kernels",
     )
-    verb.add_argument("--jobs", type=int, default=1, metavar="N", help="gates at once, beside a build")
+    verb.add_argument(
+        "--jobs",
+        type=int,
+        default=_jobs(len(os.sched_getaffinity(0))),
+        metavar="N",
+        help="gates at once, beside a build; default: three quarters of the cores, at most 12",
+    )
     where = verb.add_mutually_exclusive_group()
     where.add_argument("--built", type=Path, metavar="FOLDER", help="kernels that --build-only left there")
     where.add_argument("--build-only", action="store_true", help="build the kernels into --out, run nothing")
     verb.add_argument("--out", type=Path, metavar="FOLDER", help="with --build-only: where they go")
     verb.add_argument("--json", type=Path, metavar="PATH", help="write the record there too")
+
+
+def _jobs(cores: int) -> int:
+    return min(MOST_JOBS, max(1, cores * 3 // 4))
 
 
 def run(options: argparse.Namespace) -> Judgement:
