@@ -59,11 +59,22 @@ def write(path: Path | None, value: Any) -> None:
         path.write_text(json.dumps(value, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
-def write_bare(path: Path | None, outcome: str | None, reasons: Sequence[tuple[str, str]]) -> None:
+def write_bare(
+    path: Path | None, outcome: str | None, reasons: Sequence[tuple[str, str]], *, over: bool = False
+) -> None:
     """Write the outcome and its codes and texts alone, where the command had nothing more to write."""
-    if path is not None and not path.exists():
+    if path is not None and (over or not path.exists()):
         given = [{"code": code, "text": text} for code, text in reasons]
         write(path, {"outcome": outcome, "reasons": given})
+
+
+def asked_for(arguments: Sequence[str]) -> Path | None:
+    """Where `--json` asks for a result, in a command line that nobody has parsed yet."""
+    for one, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        option, equals, given = one.partition("=")
+        if option == "--json":
+            return Path(given if equals else following) if given or following else None
+    return None
 
 
 def end(verdict: Verdict, path: Path | None = None) -> int:

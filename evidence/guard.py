@@ -16,12 +16,14 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
+from evidence import ending
 from evidence.ending import EXIT_CODES
 
 LIMIT_VARIABLE = "KERNELGATE_LIMIT_S"
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 LONGEST_S = 1e8
 GENERATIONS = 8
+MOST_BYTES = 4000  # of a reason, so that a pipe takes it at once
 INTERRUPTED = 130
 FORWARDED = (signal.SIGTERM, signal.SIGHUP)
 
@@ -30,14 +32,15 @@ def guarded(main: Callable[[], int]) -> int:
     """Run `main` in a child process; return the exit status for `sys.exit`, in the child as in the parent.
 
     The parent adds a verdict's line when the child ends before it told its status, ends with another one, is
-    ended by a signal (which then ends the parent too), or takes more seconds than $KERNELGATE_LIMIT_S. What
-    such a child leaves behind is ended with it.
+    ended by a signal (which then ends the parent too), or takes more seconds than $KERNELGATE_LIMIT_S; and a
+    result, where `--json` asks for one. What such a child leaves behind is ended with it.
     """
     try:
         limit_s = _limit_s()
     except ValueError:
-        _say("unknown", "usage", f"${LIMIT_VARIABLE} is no number of seconds")
+        _say("usage", f"${LIMIT_VARIABLE} is no number of seconds")
         return EXIT_CODES["usage"]
+    result = Result(ending.asked_for(sys.argv))
     reading, writing = os.pipe()
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     child = os.fork()
@@ -52,8 +55,33 @@ def guarded(main: Callable[[], int]) -> int:
     if os.WIFSIGNALED(status):
         _end_orphans()
     if expired:
-        return _unknown("time-limit", f"ended after {limit_s:g} s")
-    return _judged(os.waitstatus_to_exitcode(status), _last_word(reading))
+        return _unknown(result, "time-limit", f"ended after {limit_s:g} s")
+    return _judged(os.waitstatus_to_exitcode(status), _last_words(reading), result)
+
+
+class Result:
+    """What `--json` asks for: whatever lay there before the command began isn't its result."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path, self._before = path, _written(path)
+
+    def write(self, code: str, text: str) -> None:
+        """Write that the command failed, unless it left a result itself or the file is somebody else's."""
+        path = self._path
+        if path is None or _written(path) != self._before:
+            return
+        with suppress(OSError):
+            if self._before is None or ending.is_json_result(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                ending.write_bare(path, "error", [(code, text)], over=True)
+
+
+def _written(path: Path | None) -> tuple[int, int] | None:
+    """When a file was written, and which file it is; None where there is none."""
+    with suppress(OSError):
+        found = path.stat() if path is not None else None
+        return None if found is None else (found.st_ino, found.st_mtime_ns)
+    return None
 
 
 def _limit_s() -> float:
@@ -65,30 +93,37 @@ def _limit_s() -> float:
 
 
 def _told(main: Callable[[], int], writing: int) -> int:
-    """The status that `main` ends with, told to the parent first."""
+    """The status that `main` ends with, told to the parent first; with a reason, where it has given none."""
+    reason, own = "", os.getpid()
     try:
         status = main()
     except KeyboardInterrupt:
-        _say("unknown", "interrupted", "stopped from outside before it could judge")
-        status = INTERRUPTED
+        status, reason = INTERRUPTED, "interrupted: stopped from outside before it could judge"
     except BaseException as error:  # an import that fails, say: no rejection (exit status 1)
-        traceback.print_exc()
-        status = _unknown("machinery", f"{type(error).__name__}: {error}")
+        with suppress(OSError, ValueError, AttributeError):
+            traceback.print_exc()
+        status, reason = EXIT_CODES["error"], f"machinery: {type(error).__name__}: {error}"
     with suppress(OSError, ValueError, AttributeError):  # nobody may be reading
         sys.stdout.flush()
-    os.write(writing, bytes([status]))
+    if os.getpid() != own:  # a kernel forked: this copy of the command judges nothing
+        os._exit(EXIT_CODES["error"])
+    os.write(writing, bytes([status]) + reason.encode(errors="replace")[:MOST_BYTES])
     return status
 
 
-def _judged(status: int, told: bytes) -> int:
+def _judged(status: int, told: bytes, result: Result) -> int:
     if status < 0:
-        _unknown("process-died", f"ended by {signal.Signals(-status).name} before it could judge")
+        _unknown(result, "process-died", f"ended by {signal.Signals(-status).name} before it could judge")
         if -status != signal.SIGKILL:
             signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)
-    if told != bytes([status & 0xFF]):
+    if told[:1] != bytes([status & 0xFF]):
         what = "without a verdict" if not told else f"after a verdict with {told[0]}"
-        return _unknown("process-died", f"ended with exit status {status} {what}: a kernel that exits?")
+        text = f"ended with exit status {status} {what}: a kernel that exits?"
+        return _unknown(result, "process-died", text)
+    code, _, text = told[1:].decode(errors="replace").partition(": ")
+    if code:
+        _unknown(result, code, text)
     return status
 
 
@@ -136,23 +171,24 @@ def _parent_of(stat: Path) -> str:
         return ""
 
 
-def _last_word(reading: int) -> bytes:
-    """The status that was told; empty when the child ended before."""
+def _last_words(reading: int) -> bytes:
+    """The status that was told, and the reason; empty when the child ended before."""
     os.set_blocking(reading, False)  # a process that the kernel left behind may hold the other end
     try:
-        return os.read(reading, 1)
+        return os.read(reading, 1 + MOST_BYTES)
     except BlockingIOError:
         return b""
 
 
-def _unknown(code: str, text: str) -> int:
-    _say("unknown", code, text)
+def _unknown(result: Result, code: str, text: str) -> int:
+    result.write(code, text)
+    _say(code, text)
     return EXIT_CODES["error"]
 
 
-def _say(word: str, code: str, text: str) -> None:
+def _say(code: str, text: str) -> None:
     with suppress(OSError, ValueError, AttributeError):  # nobody may be reading
-        print(f"verdict: {word} ({code}: {' '.join(text.split())})", flush=True)
+        print(f"verdict: unknown ({code}: {' '.join(text.split())})", flush=True)
 
 
 def _prctl(option: int, value: int) -> None:

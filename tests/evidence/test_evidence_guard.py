@@ -1,10 +1,12 @@
 """No ending of a process passes for a verdict that it didn't give."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -24,9 +26,9 @@ sys.exit(guarded(main))
 """
 
 
-def started(body: str, **variables: str) -> subprocess.Popen[str]:
+def started(body: str, options: Sequence[str] = (), **variables: str) -> subprocess.Popen[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
-    command = [sys.executable, "-c", SCRIPT.format(body=body)]
+    command = [sys.executable, "-c", SCRIPT.format(body=body), *options]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
 
 
@@ -65,6 +67,47 @@ def test_a_signal_ends_both(number: signal.Signals) -> None:
         code == -number
         and line == f"verdict: unknown (process-died: ended by {number.name} before it could judge)"
     )
+
+
+@pytest.mark.parametrize("body", ["os.close(1); print(1, flush=True)", "sys.stdout.close(); print(1)"])
+def test_a_closed_output_is_no_silence(body: str) -> None:
+    code, (line,) = run(body)
+    assert code == 5 and line.startswith("verdict: unknown (machinery: ")
+
+
+def test_a_forked_copy_tells_nothing() -> None:
+    assert run("child = os.fork(); child and os.waitpid(child, 0); return 1 if child else 0") == (1, [])
+
+
+@pytest.mark.parametrize("body", ["os._exit(0)", "import nowhere", "os.kill(os.getpid(), 9)"])
+@pytest.mark.parametrize("option", ["--json {}", "--json={}"])
+@pytest.mark.parametrize("before", [None, "", '{"outcome": "pass"}'])
+def test_a_result_is_left_whatever_the_ending(
+    tmp_path: Path, body: str, option: str, before: str | None
+) -> None:
+    at = tmp_path / "deep" / "result.json"
+    if before is not None:
+        at.parent.mkdir()
+        at.write_text(before)
+    with started(body, options=option.format(at).split()) as process:
+        process.communicate(timeout=60)
+    value = json.loads(at.read_text())
+    assert value["outcome"] == "error" and value["reasons"][0]["code"] in ("process-died", "machinery")
+
+
+def test_what_is_no_result_of_ours_is_left_alone(tmp_path: Path) -> None:
+    (at := tmp_path / "notes.json").write_text('{"mine": 1}')
+    with started("os._exit(0)", options=["--json", str(at)]) as process:
+        process.communicate(timeout=60)
+    assert at.read_text() == '{"mine": 1}'
+
+
+def test_a_result_of_this_very_run_is_kept(tmp_path: Path) -> None:
+    at = tmp_path / "result.json"
+    body = f"""open({str(at)!r}, "w").write('{{"outcome": "fail"}}'); os._exit(0)"""
+    with started(body, options=["--json", str(at)]) as process:
+        process.communicate(timeout=60)
+    assert json.loads(at.read_text())["outcome"] == "fail"
 
 
 def test_a_hang_is_ended_at_the_limit() -> None:
