@@ -37,6 +37,13 @@ def add_options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--faults", type=Path, metavar="DIR", help="planted faults, built elsewhere for the GPU"
     )
+    verb.add_argument(
+        "--fuzz",
+        type=float,
+        default=plan.FUZZ_MINUTES,
+        metavar="MINUTES",
+        help="of random calls on the host and on each GPU; default: %(default)g",
+    )
     verb.add_argument("--only", metavar="WORDS", help="only steps whose names hold one of these, with commas")
     verb.add_argument("--list", action="store_true", help="build, say what would be run, and stop")
     verb.add_argument("--json", type=Path, metavar="PATH", help="write what became of each step there")
@@ -86,6 +93,7 @@ def _night(options: argparse.Namespace, folder: Path) -> Night:
         results=options.results.absolute() if options.results else None,
         budget=options.budget,
         faults=options.faults.absolute() if options.faults else None,
+        fuzz=options.fuzz,
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 HOST_ARCHITECTURES = ("sm_70", "sm_90")
 MEMORY_TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck", "leakcheck")
-FUZZ = ("--minutes", "5")
+FUZZ_MINUTES = 5.0
 HOUR_S = 3600
 FAULTS_TIMEOUT_S = 6 * HOUR_S  # a hundred kernels are built
 HOST, GPU = "host", "gpu"
@@ -35,6 +35,7 @@ class Night:
     """What a plan is made for. `revision`: the commit of the candidate where there is git, else None.
 
     `faults`: kernels with planted faults that were built elsewhere, for a GPU machine without compilers.
+    `fuzz`: minutes of it on each backend.
     """
 
     candidate: Built
@@ -45,6 +46,12 @@ class Night:
     results: Path | None
     budget: str
     faults: Path | None = None
+    fuzz: float = FUZZ_MINUTES
+
+    @property
+    def fuzzed(self) -> tuple[str, ...]:
+        """Options of `regression fuzz`."""
+        return ("--minutes", f"{self.fuzz:g}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,8 +104,8 @@ def _host(night: Night) -> Iterator[Step | Missing]:
         if arch == HOST_ARCHITECTURES[0]:
             memory = ("sanitizer", "memcheck", "--backend", "host", "--artifact", folder)
             yield Step(name=f"memcheck host {arch}", arguments=memory)
-            yield Step(name=f"fuzz host {arch}", arguments=("regression", "fuzz", *chosen, *FUZZ))
-            yield _faults(("--backend", "host", "--arch", arch), f"faults host {arch}", HOST, None)
+            yield Step(name=f"fuzz host {arch}", arguments=("regression", "fuzz", *chosen, *night.fuzzed))
+            yield _host_faults(night, arch)
     for (backend, arch), folder in night.candidate.folders.items():
         if backend == "cuda":
             base = night.base.folders.get((backend, arch))
@@ -110,6 +117,14 @@ def _host(night: Night) -> Iterator[Step | Missing]:
             if not night.gpus:  # a machine with one may have no compiler, and runs the code itself
                 emulated = ("regression", "emulate", "--artifact", folder, "--cases", "all")
                 yield Step(name=f"emulate cuda {arch}", arguments=emulated)
+
+
+def _host_faults(night: Night, arch: str) -> Step | Missing:
+    name = f"faults host {arch}"
+    if night.faults is not None:
+        why = "faulty kernels were built elsewhere, for the GPU: the host's run where compilers are"
+        return Missing(name=name, why=why, is_gap=False)
+    return _faults(("--backend", "host", "--arch", arch), name, HOST, None)
 
 
 def _faults(target: tuple[str, ...], name: str, scope: str, gpu: int | None) -> Step:
@@ -151,7 +166,7 @@ def _on(gpu: Gpu, night: Night) -> Iterator[Step | Missing]:
         "replay": ("regression", "replay", *chosen, "--groups", "all"),
         "contract": ("regression", "contract", *chosen, "--cases", "all"),
         **{tool: ("sanitizer", tool, *chosen) for tool in MEMORY_TOOLS},
-        "fuzz": ("regression", "fuzz", *chosen, *FUZZ),
+        "fuzz": ("regression", "fuzz", *chosen, *night.fuzzed),
         "latency": ("benchmarks", "latency", *chosen),
     }
     for name, arguments in commands.items():

@@ -73,12 +73,14 @@ def test_a_library_that_was_not_built_is_a_gap(tmp_path: Path) -> None:
 
 def test_a_tree_without_git_uses_the_carried_artifacts(tmp_path: Path) -> None:
     made = night(tmp_path, gpus=(Gpu(index=0, arch="sm_90"),), revision=None)
-    steps, missing = plan.steps(replace(made, faults=tmp_path / "faults"))
+    steps, missing = plan.steps(replace(made, faults=tmp_path / "faults", fuzz=0.5))
     (faults,) = [step for step in steps if step.name == "faults gpu0 sm_90"]
     assert faults.arguments[-2:] == ("--built", str(tmp_path / "faults"))
     (history,) = [step for step in steps if step.name.startswith("history")]
     assert history.arguments[2:4] == ("--artifact", str(tmp_path / "artifacts"))
-    assert [one.name for one in missing] == ["dashboard"]
+    assert [one.name for one in missing] == ["faults host sm_70", "dashboard"]
+    drawn = [step.arguments[-2:] for step in steps if step.name.startswith("fuzz")]
+    assert drawn == [("--minutes", "0.5")] * 2
 
 
 STEP = Step(name="step", arguments=())
