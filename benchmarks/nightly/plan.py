@@ -204,7 +204,11 @@ def _end(night: Night) -> Iterator[Step | Missing]:
     if night.revision is not None:
         yield Step(name="dashboard", arguments=("benchmarks", "dashboard", *results))
     else:
-        yield Missing(name="dashboard", why="there is no git here: take the results elsewhere", is_gap=False)
+        yield Missing(
+            name="dashboard",
+            why="the candidate is of no commit here: take the results elsewhere",
+            is_gap=False,
+        )
     sides = ("--candidate", str(night.candidate.listing), "--base", str(night.base.listing))
     yield Step(name="verdict", arguments=("evidence", "verdict", *sides))
     report = ("evidence", "report", "--markdown", str(night.folder / "report.md"))
