@@ -38,6 +38,9 @@ def add_options(verb: argparse.ArgumentParser) -> None:
         "--faults", type=Path, metavar="DIR", help="planted faults, built elsewhere for the GPU"
     )
     verb.add_argument(
+        "--control", type=Path, metavar="CUBIN", help="the memory tools' planted kernels, built elsewhere"
+    )
+    verb.add_argument(
         "--fuzz",
         type=float,
         default=plan.FUZZ_MINUTES,
@@ -93,6 +96,7 @@ def _night(options: argparse.Namespace, folder: Path) -> Night:
         results=options.results.absolute() if options.results else None,
         budget=options.budget,
         faults=options.faults.absolute() if options.faults else None,
+        control=options.control.absolute() if options.control else None,
         fuzz=options.fuzz,
     )
 

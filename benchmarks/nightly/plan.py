@@ -35,7 +35,7 @@ class Night:
     """What a plan is made for. `revision`: the commit of the candidate where there is git, else None.
 
     `faults`: kernels with planted faults that were built elsewhere, for a GPU machine without compilers.
-    `fuzz`: minutes of it on each backend.
+    `control`: the memory tools' planted kernels, built elsewhere too. `fuzz`: minutes of it on each backend.
     """
 
     candidate: Built
@@ -46,6 +46,7 @@ class Night:
     results: Path | None
     budget: str
     faults: Path | None = None
+    control: Path | None = None
     fuzz: float = FUZZ_MINUTES
 
     @property
@@ -162,10 +163,11 @@ def _on(gpu: Gpu, night: Night) -> Iterator[Step | Missing]:
         yield Missing(name=where, why=f"no library for cuda {gpu.arch}", is_gap=True)
         return
     chosen = ("--artifact", folder)
+    planted = ("--control", str(night.control)) if night.control else ()
     commands = {
         "replay": ("regression", "replay", *chosen, "--groups", "all"),
         "contract": ("regression", "contract", *chosen, "--cases", "all"),
-        **{tool: ("sanitizer", tool, *chosen) for tool in MEMORY_TOOLS},
+        **{tool: ("sanitizer", tool, *chosen, *planted) for tool in MEMORY_TOOLS},
         "fuzz": ("regression", "fuzz", *chosen, *night.fuzzed),
         "latency": ("benchmarks", "latency", *chosen),
     }

@@ -73,7 +73,11 @@ def test_a_library_that_was_not_built_is_a_gap(tmp_path: Path) -> None:
 
 def test_a_tree_without_git_uses_the_carried_artifacts(tmp_path: Path) -> None:
     made = night(tmp_path, gpus=(Gpu(index=0, arch="sm_90"),), revision=None)
-    steps, missing = plan.steps(replace(made, faults=tmp_path / "faults", fuzz=0.5))
+    carried = replace(made, faults=tmp_path / "faults", control=tmp_path / "control", fuzz=0.5)
+    steps, missing = plan.steps(carried)
+    for tool in plan.MEMORY_TOOLS:
+        (found,) = [step for step in steps if step.name == f"{tool} gpu0 sm_90"]
+        assert found.arguments[-2:] == ("--control", str(tmp_path / "control"))
     (faults,) = [step for step in steps if step.name == "faults gpu0 sm_90"]
     assert faults.arguments[-2:] == ("--built", str(tmp_path / "faults"))
     (history,) = [step for step in steps if step.name.startswith("history")]
