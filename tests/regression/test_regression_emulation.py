@@ -83,7 +83,7 @@ def test_the_kernels_give_the_hosts_bits(command: CONFTEST_COMMAND, store: Path)
             "max of split 0, row 0",
         ),
         ("barrier-around-max", "sm_70", "page-848-len-849-3x64", "emulation-differs", "output of row"),
-        ("barrier-in-a-branch", "sm_90", "page-848-len-849-3x64", "emulation-stuck", "combine block (0, 0)"),
+        ("barrier-in-a-branch", "sm_90", "page-848-len-849-3x64", "emulation-differs", "output of row 0"),
         (
             "table-read-too-far",
             "sm_90",
@@ -102,6 +102,32 @@ def test_a_fault_in_the_cuda_sources_is_rejected(
     assert done.verdict.startswith(f"verdict: rejected ({code}: cuda {arch}")
     assert text in done.verdict
     assert done.json["outcome"] == "fail" and done.json["results"]["cases"][0]["findings"]
+
+
+BARRIER = "  __syncthreads();\n  if (dim < kCombineDims) out"
+
+
+@pytest.mark.parametrize(
+    ("before", "code", "text"),
+    [
+        ("if (dim >= kCombineDims) return;", 3, "the host's bits"),
+        ("if (dim % 2 == 0) __syncwarp();", 1, "at a barrier of the block"),
+    ],
+)
+def test_a_barrier_waits_for_the_threads_that_have_not_ended(
+    command: CONFTEST_COMMAND, tmp_path: Path, store: Path, before: str, code: int, text: str
+) -> None:
+    kernels = shutil.copytree(KERNELS, tmp_path / "kernels")
+    combine = kernels / "src" / "cuda" / "combine.cuh"
+    source = combine.read_text()
+    assert BARRIER in source
+    combine.write_text(source.replace(BARRIER, f"  {before}\n{BARRIER}"))
+    emulator = compiler.build(kernels, "sm_90", store)
+    done = command(
+        "emulate", "--emulator", emulator, "--against", host("sm_90"), "--cases", "page-848-len-849-3x64"
+    )
+    assert done.code == code and text in done.verdict, done.lines
+    assert (code == 1) == ("emulation-stuck" in done.verdict)
 
 
 def test_a_wide_load_of_narrow_rows_is_rejected(
@@ -134,12 +160,12 @@ def test_a_rejection_stands_though_another_architecture_cant_be_had(
     named = Subject(backend="cuda", arch="sm_90", sha256="0" * 64)
 
     def resolve(_options: object) -> Iterator[Emulated]:
-        yield Emulated(emulator=faulty("barrier-in-a-branch", "sm_90"), subject=named, **one)
+        yield Emulated(emulator=faulty("barrier-around-max", "sm_90"), subject=named, **one)
         raise CompileError("not-emulated", "it doesn't compile")
 
     monkeypatch.setattr(subject, "resolve", resolve)
     done = command("emulate", "--cases", "page-848-len-849-3x64")
-    assert done.code == 1 and "emulation-stuck" in done.verdict
+    assert done.code == 1 and "emulation-differs" in done.verdict
 
 
 def test_what_cant_be_obeyed(command: CONFTEST_COMMAND, tmp_path: Path, store: Path) -> None:

@@ -80,11 +80,17 @@ void watch_signals() {
 }
 
 Block::Block(int threads, std::function<void()> body, bool reverse)
-    : body_(std::move(body)), fibers_(size_t(threads)), warps_(size_t(threads / kLanes)), reverse_(reverse) {}
+    : body_(std::move(body)),
+      fibers_(size_t(threads)),
+      warps_(size_t(threads / kLanes)),
+      running_(threads),
+      reverse_(reverse) {}
 
 void Block::enter() {
   block->body_();
   block->fibers_[size_t(block->current_)].done = true;
+  --block->running_;
+  block->open_if_all(block->all_, block->running_);
   _longjmp(block->scheduler_, 1);
 }
 
@@ -160,14 +166,18 @@ void Block::fail(const char* why) {
 void Block::wait(Barrier& barrier, int parties) {
   Fiber& fiber = fibers_[size_t(current_)];
   fiber.generation = barrier.generation;
-  if (++barrier.arrived == parties) {
-    barrier.arrived = 0;
-    ++barrier.generation;
-    return;
-  }
+  ++barrier.arrived;
+  if (open_if_all(barrier, parties)) return;
   fiber.waits_at = &barrier;
   pause();
   fiber.waits_at = nullptr;
+}
+
+bool Block::open_if_all(Barrier& barrier, int parties) {
+  if (barrier.arrived == 0 || barrier.arrived != parties) return false;
+  barrier.arrived = 0;
+  ++barrier.generation;
+  return true;
 }
 
 }  // namespace simt

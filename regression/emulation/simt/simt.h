@@ -74,9 +74,10 @@ class Block {
   void run();
 
   void wait(Barrier& barrier, int parties);
+  // At the barrier of the block, for which threads that have ended don't count (sm_70 and later).
+  void wait_for_all() { wait(all_, running_); }
   // Ends the block from inside a thread.
   [[noreturn]] void fail(const char* why);
-  Barrier& all() { return all_; }
   Exchange& warp() { return warps_[current_ / kLanes]; }
   int threads() const { return int(fibers_.size()); }
   int current() const { return current_; }
@@ -94,6 +95,7 @@ class Block {
   void pause();
   int resume_all();
   bool is_over() const;
+  static bool open_if_all(Barrier& barrier, int parties);
   std::string stuck() const;
 
   std::function<void()> body_;
@@ -102,6 +104,7 @@ class Block {
   Barrier all_;
   jmp_buf scheduler_;
   int current_ = 0;
+  int running_;  // threads that have not ended
   bool reverse_;
   std::string failure_;
   std::shared_ptr<void> kept_;
@@ -145,7 +148,7 @@ inline float value(uint32_t word) {
 
 extern simt::Index threadIdx, blockIdx;
 
-inline void __syncthreads() { simt::block->wait(simt::block->all(), simt::block->threads()); }
+inline void __syncthreads() { simt::block->wait_for_all(); }
 inline void __syncwarp() { simt::warp_wait(); }
 
 inline float __shfl_xor_sync(unsigned, float x, int distance) {
