@@ -213,7 +213,7 @@ def bench(session: nox.Session) -> None:
     """Time the operation by pytest-benchmark, against the last saved run: `-- [--artifact DIR] [-k 8192]`."""
     saved = [f"--benchmark-storage=file://{HOME / 'benchmarks'}", "--benchmark-autosave"]
     timed = ["benchmarks/test_latency.py", *saved, *session.posargs]
-    module(session, python(session, "run", "bench"), "pytest", *timed)
+    module(session, python(session, "run", "bench"), "evidence.guard", "pytest", *timed)
 
 
 @nox.session(venv_backend="none", default=False)
@@ -221,7 +221,7 @@ def tests(session: nox.Session) -> None:
     """Run the tests of the suite itself, a file on one core: `-- [-n 0] [pytest's options]`."""
     interpreter = python(session, "run", "test")
     spread = () if NO_VENV else ("-n", "auto", "--maxprocesses", "4", "--dist", "loadfile")
-    module(session, interpreter, "pytest", *spread, *session.posargs)
+    module(session, interpreter, "evidence.guard", "pytest", *spread, *session.posargs)
 
 
 @nox.session(venv_backend="none", default=False)

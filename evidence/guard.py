@@ -2,12 +2,14 @@
 
 Kernels run in the process that judges them. One that calls `exit(0)` would leave an exit status of 0, which
 says admitted: so a parent that runs nothing else holds the status against what the command told it last.
+`python -m evidence.guard MODULE …` does so for another module: pytest, for one.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import runpy
 import signal
 import sys
 import traceback
@@ -193,3 +195,22 @@ def _say(code: str, text: str) -> None:
 
 def _prctl(option: int, value: int) -> None:
     ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def _module() -> int:
+    """Run the module that the command line names as if it had been started; the status it exits with."""
+    del sys.argv[0]
+    try:
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        if isinstance(ended.code, str):
+            print(ended.code, file=sys.stderr)
+            return 1
+        return ended.code or 0
+    return 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit("usage: python -m evidence.guard MODULE [its arguments]")
+    sys.exit(guarded(_module))

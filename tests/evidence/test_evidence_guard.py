@@ -163,5 +163,25 @@ def test_whoever_ends_the_parent_ends_the_command(tmp_path: Path) -> None:
             raise AssertionError("the command outlived its parent")
 
 
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ("", 0),
+        ("sys.exit(3)", 3),
+        ("sys.exit()", 0),
+        ("sys.exit('no')", 1),
+        ("os._exit(0)", 5),
+        ("1 / 0", 5),
+        ("assert sys.argv[1:] == ['-x'] and __name__ == '__main__'", 0),
+    ],
+)
+def test_another_module_is_guarded_alike(tmp_path: Path, body: str, status: int) -> None:
+    (tmp_path / "other.py").write_text(f"import os, sys\n{body}\n")
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"}
+    command = [sys.executable, "-m", "evidence.guard", "other", "-x"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, "verdict: unknown" in done.stdout) == (status, status == 5), done.stderr
+
+
 def test_its_reasons_are_explained() -> None:
     assert all(reasons.explain(code) for code in ("process-died", "time-limit", "machinery", "interrupted"))
