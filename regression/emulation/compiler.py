@@ -18,7 +18,7 @@ FLAGS = (
     "-std=c++17", "-O2", "-fPIC", "-shared", "-ffp-contract=off", "-fno-strict-aliasing", "-U_FORTIFY_SOURCE",
     "-Wall", "-Wextra", "-Wno-unknown-pragmas", "-Wno-psabi",
     # A misaligned access or an index past an array's end is a signal.
-    "-fsanitize=alignment,bounds", "-fsanitize-undefined-trap-on-error", "-include", "simt.h",
+    "-fsanitize=alignment,bounds", "-fsanitize-undefined-trap-on-error", "-include", "device.h",
 )  # fmt: skip
 
 

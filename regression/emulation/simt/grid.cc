@@ -8,7 +8,7 @@
 #include "cuda/combine.cuh"
 #include "cuda/layout.h"
 #include "cuda/split.cuh"
-#include "simt.h"
+#include "device.h"
 
 // One call, as regression/emulation/emulator.py fills it.
 struct SimtCall {
@@ -59,7 +59,7 @@ void split_blocks(const SplitArguments& arguments, bool reverse) {
   using L = Layout<Heads, HeadDim, RowTiles, GROUPED_SM>;
   SharedMemory shared(size_t(L::bytes));
   for (i32 split = 0; split < kSplits; ++split) {
-    simt::announce("split", split, 0);
+    simt::announce("split", {unsigned(split), 0, 0}, {unsigned(kSplits), 1, 1});
     shared.poison();
     simt::Block block(kThreads, [&] { run_split<L>(arguments, shared.memory); }, reverse);
     block.run();
@@ -68,9 +68,10 @@ void split_blocks(const SplitArguments& arguments, bool reverse) {
 
 template <i32 Heads, i32 HeadDim>
 void combine_blocks(const CombineArguments& arguments, bool reverse) {
-  for (i32 row = 0; row < arguments.rows * Heads; ++row) {
-    for (i32 part = 0; part < HeadDim / kCombineDims; ++part) {
-      simt::announce("combine", row, part);
+  const simt::Index grid{unsigned(arguments.rows * Heads), unsigned(HeadDim / kCombineDims), 1};
+  for (unsigned row = 0; row < grid.x; ++row) {
+    for (unsigned part = 0; part < grid.y; ++part) {
+      simt::announce("combine", {row, part, 0}, grid);
       simt::Block block(kThreads, [&] { run_combine<Heads, HeadDim, kSplits>(arguments); }, reverse);
       block.run();
     }

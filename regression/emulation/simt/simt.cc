@@ -2,13 +2,14 @@
 
 #include <link.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <stdexcept>
 
-simt::Index threadIdx, blockIdx;
+simt::Index threadIdx, blockIdx, blockDim, gridDim;
 
 namespace simt {
 
@@ -16,17 +17,24 @@ Block* block = nullptr;
 
 namespace {
 
-constexpr size_t kStackBytes = 128 * 1024;
+constexpr size_t kStackBytes = 1024 * 1024;  // the system gives only what is touched
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 
 const char* kernel_now = "nothing";
 thread_local char anchor;  // touched, it has the library's thread-local storage allocated
 
-// Blocks run one after the other, so they share their threads' stacks.
+// Blocks run one after the other, so they share their threads' stacks. Below each is memory that can't be
+// touched.
 char* stack_of(int fiber) {
-  static std::vector<std::unique_ptr<char[]>> stacks;
-  while (stacks.size() <= size_t(fiber)) stacks.push_back(std::make_unique<char[]>(kStackBytes));
-  return stacks[size_t(fiber)].get();
+  static std::vector<char*> stacks;
+  while (stacks.size() <= size_t(fiber)) {
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void* const made = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (made == MAP_FAILED) throw std::runtime_error("no memory for a thread");
+    mprotect(made, size_t(sysconf(_SC_PAGESIZE)), PROT_NONE);
+    stacks.push_back(static_cast<char*>(made));
+  }
+  return stacks[size_t(fiber)];
 }
 
 // Reads of memory that isn't there, misaligned ones and ends of arrays all come here.
@@ -56,9 +64,10 @@ int poison_own(dl_phdr_info* info, size_t, void* inside) {
 
 }  // namespace
 
-void announce(const char* kernel, int x, int y) {
+void announce(const char* kernel, Index of, Index grid) {
   kernel_now = kernel;
-  blockIdx = Index{unsigned(x), unsigned(y), 0};
+  blockIdx = of;
+  gridDim = grid;
 }
 
 std::string place() {
@@ -82,16 +91,28 @@ void watch_signals() {
 Block::Block(int threads, std::function<void()> body, bool reverse)
     : body_(std::move(body)),
       fibers_(size_t(threads)),
-      warps_(size_t(threads / kLanes)),
+      warps_(size_t((threads + kLanes - 1) / kLanes)),
       running_(threads),
-      reverse_(reverse) {}
+      reverse_(reverse) {
+  for (int i = 0; i < threads; ++i) warps_[size_t(i / kLanes)].alive |= 1u << i % kLanes;
+}
 
 void Block::enter() {
   block->body_();
-  block->fibers_[size_t(block->current_)].done = true;
-  --block->running_;
-  block->open_if_all(block->all_, block->running_);
+  block->end();
   _longjmp(block->scheduler_, 1);
+}
+
+// Those who waited for this thread wait for the others only.
+void Block::end() {
+  fibers_[size_t(current_)].done = true;
+  --running_;
+  for (Barrier& each : named_) {
+    if (each.whole) open_if_all(each, running_);
+  }
+  Exchange& lanes = warp();
+  lanes.alive &= ~(1u << current_ % kLanes);
+  for (auto& [mask, barrier] : lanes.barriers) open_if_all(barrier, __builtin_popcount(mask & lanes.alive));
 }
 
 // A context gets a fiber onto its stack; from then on jumps do, which, unlike contexts, need no system call.
@@ -120,6 +141,7 @@ void Block::pause() {
 
 void Block::run() {
   block = this;
+  blockDim = Index{unsigned(threads()), 1, 1};
   poison_shared();
   while (!is_over()) {
     const int resumed = resume_all();
@@ -150,7 +172,7 @@ std::string Block::stuck() const {
     if (each.done) {
       ++ended;
     } else {
-      ++(each.waits_at == &all_ ? at_block : at_warp);
+      ++(is_of_block(each.waits_at) ? at_block : at_warp);
     }
   }
   return "threads wait for each other in " + place() + ": " + std::to_string(at_block) +
@@ -163,6 +185,42 @@ void Block::fail(const char* why) {
   _longjmp(scheduler_, 1);
 }
 
+Votes Block::wait_for_all(bool predicate, int name) {
+  Barrier& barrier = named(name);
+  Votes& votes = barrier.votes[barrier.generation % 2];
+  barrier.whole = true;
+  ++(predicate ? votes.yes : votes.no);
+  wait(barrier, running_);
+  return votes;
+}
+
+void Block::wait_at(int name, int parties) {
+  named(name).whole = false;
+  wait(named(name), parties);
+}
+
+void Block::arrive_at(int name, int parties) {
+  Barrier& barrier = named(name);
+  barrier.whole = false;
+  ++barrier.arrived;
+  open_if_all(barrier, parties);
+}
+
+void Block::wait_for_lanes(uint32_t mask) {
+  if (!is_named(mask, current_ % kLanes)) fail("a mask of lanes without the caller");
+  Exchange& lanes = warp();
+  wait(lanes.barriers[mask], __builtin_popcount(mask & lanes.alive));
+}
+
+Barrier& Block::named(int name) {
+  if (name < 0 || name >= kBarriers) fail("no barrier has this number");
+  return named_[size_t(name)];
+}
+
+bool Block::is_of_block(const Barrier* barrier) const {
+  return std::any_of(named_.begin(), named_.end(), [=](const Barrier& each) { return &each == barrier; });
+}
+
 void Block::wait(Barrier& barrier, int parties) {
   Fiber& fiber = fibers_[size_t(current_)];
   fiber.generation = barrier.generation;
@@ -173,10 +231,12 @@ void Block::wait(Barrier& barrier, int parties) {
   fiber.waits_at = nullptr;
 }
 
+// Who comes next votes anew: those who came a generation ago have read what was said.
 bool Block::open_if_all(Barrier& barrier, int parties) {
   if (barrier.arrived == 0 || barrier.arrived != parties) return false;
   barrier.arrived = 0;
   ++barrier.generation;
+  barrier.votes[barrier.generation % 2] = Votes{};
   return true;
 }
 

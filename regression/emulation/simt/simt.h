@@ -1,59 +1,45 @@
 // A CUDA block on a CPU: every thread is a fiber, all on one OS thread, switched only where they wait for
-// each other. Enough of the language for the kernels' headers to compile unchanged with a host compiler.
+// each other.
 #pragma once
 
 #include <setjmp.h>
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#define __device__
-#define __forceinline__ inline
-// Blocks run on one OS thread: its local storage holds these and nothing else, so it can be filled with
-// rubbish.
-#define __shared__ static thread_local
-
-struct alignas(8) uint2 {
-  unsigned x, y;
-};
-struct alignas(16) uint4 {
-  unsigned x, y, z, w;
-};
-struct alignas(8) float2 {
-  float x, y;
-};
-struct alignas(16) float4 {
-  float x, y, z, w;
-};
-inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
-inline float2 make_float2(float x, float y) { return {x, y}; }
-inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
-
-using std::max;
-using std::min;
-
 namespace simt {
 
 constexpr int kLanes = 32;
+constexpr int kBarriers = 16;
+constexpr uint32_t kWarp = 0xFFFFFFFFu;
 
 struct Index {
   unsigned x = 0, y = 0, z = 0;
 };
 
+struct Votes {
+  int yes = 0, no = 0;
+};
+
 struct Barrier {
   int arrived = 0;
   unsigned generation = 0;
+  bool whole = false;  // all threads of the block that have not ended must come
+  Votes votes[2];      // of those who came, in even and in odd generations
 };
 
-// What the lanes of a warp show each other.
+// What the lanes of a warp show each other. Lanes wait with a mask of those that must come; disjoint masks
+// have barriers of their own.
 struct Exchange {
-  Barrier barrier;
+  uint32_t alive = 0;
+  std::map<uint32_t, Barrier> barriers;
   uint32_t words[kLanes][16];
 };
 
@@ -73,9 +59,16 @@ class Block {
   // std::runtime_error when no thread can go on, or one called `fail`.
   void run();
 
-  void wait(Barrier& barrier, int parties);
-  // At the barrier of the block, for which threads that have ended don't count (sm_70 and later).
-  void wait_for_all() { wait(all_, running_); }
+  // At the barrier of the block, for which threads that have ended don't count (sm_70 and later). What all
+  // said.
+  Votes wait_for_all(bool predicate = true, int name = 0);
+  // At a barrier with a name, for `parties` arrivals; `arrive` counts as one and goes on.
+  void wait_at(int name, int parties);
+  void arrive_at(int name, int parties);
+  // For the lanes of a warp that `mask` names and that have not ended.
+  void wait_for_lanes(uint32_t mask);
+  // Lets the others go on first.
+  void yield() { pause(); }
   // Ends the block from inside a thread.
   [[noreturn]] void fail(const char* why);
   Exchange& warp() { return warps_[current_ / kLanes]; }
@@ -95,13 +88,17 @@ class Block {
   void pause();
   int resume_all();
   bool is_over() const;
+  void end();
+  void wait(Barrier& barrier, int parties);
+  Barrier& named(int name);
   static bool open_if_all(Barrier& barrier, int parties);
+  bool is_of_block(const Barrier* barrier) const;
   std::string stuck() const;
 
   std::function<void()> body_;
   std::vector<Fiber> fibers_;
   std::vector<Exchange> warps_;
-  Barrier all_;
+  std::array<Barrier, kBarriers> named_;  // 0 is that of __syncthreads
   jmp_buf scheduler_;
   int current_ = 0;
   int running_;  // threads that have not ended
@@ -113,72 +110,34 @@ class Block {
 extern Block* block;
 
 // What is being run, for messages: a kernel and its block.
-void announce(const char* kernel, int x, int y);
+void announce(const char* kernel, Index of, Index grid);
 std::string place();
 // From now on a signal that ends the process says first where that was.
 void watch_signals();
 void poison_shared();
 
 inline int lane() { return block->current() % kLanes; }
-inline void warp_wait() { block->wait(block->warp().barrier, kLanes); }
+inline bool is_named(uint32_t mask, int lane) { return (mask >> lane & 1) != 0; }
 
-// Shows `count` words to the warp, and lets `read` look at everyone's.
+// Shows `count` words to the lanes that `mask` names, and lets `read` look at theirs. What others showed
+// before is rubbish.
 template <typename Read>
-auto exchange(const uint32_t* words, int count, Read read) {
+auto exchange(uint32_t mask, const uint32_t* words, int count, Read read) {
   Exchange& warp = block->warp();
   std::copy(words, words + count, warp.words[lane()]);
-  warp_wait();
+  block->wait_for_lanes(mask);
   auto result = read(warp.words);
-  warp_wait();
+  block->wait_for_lanes(mask);
   return result;
 }
 
-inline uint32_t bits(float x) {
-  uint32_t word;
-  std::memcpy(&word, &x, sizeof word);
-  return word;
-}
-inline float value(uint32_t word) {
-  float x;
-  std::memcpy(&x, &word, sizeof x);
-  return x;
+// By the whole warp: what an instruction that is `aligned` needs.
+template <typename Read>
+auto exchange_all(const uint32_t* words, int count, Read read) {
+  if (block->warp().alive != kWarp) block->fail("an instruction of a whole warp, of which lanes have ended");
+  return exchange(kWarp, words, count, read);
 }
 
 }  // namespace simt
 
-extern simt::Index threadIdx, blockIdx;
-
-inline void __syncthreads() { simt::block->wait_for_all(); }
-inline void __syncwarp() { simt::warp_wait(); }
-
-inline float __shfl_xor_sync(unsigned, float x, int distance) {
-  const uint32_t word = simt::bits(x);
-  return simt::exchange(&word, 1,
-                        [&](auto& words) { return simt::value(words[simt::lane() ^ distance][0]); });
-}
-
-inline bool __any_sync(unsigned, bool predicate) {
-  const uint32_t word = predicate;
-  return simt::exchange(&word, 1, [](auto& words) {
-    return std::any_of(words, words + simt::kLanes, [](auto& each) { return each[0] != 0; });
-  });
-}
-
-inline unsigned __byte_perm(unsigned low, unsigned high, unsigned selector) {
-  const uint64_t bytes = uint64_t(high) << 32 | low;
-  unsigned result = 0;
-  for (int i = 0; i < 4; ++i) result |= unsigned(bytes >> (8 * (selector >> 4 * i & 7)) & 0xFF) << 8 * i;
-  return result;
-}
-
-inline int atomicMin(int* address, int x) {
-  const int old = *address;
-  *address = std::min(old, x);
-  return old;
-}
-
-inline float atomicAdd(float* address, float x) {
-  const float old = *address;
-  *address = old + x;
-  return old;
-}
+extern simt::Index threadIdx, blockIdx, blockDim, gridDim;

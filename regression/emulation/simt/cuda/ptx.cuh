@@ -5,10 +5,10 @@
 #include <deque>
 #include <vector>
 
+#include "device.h"
 #include "grouped/e4m3.h"
 #include "grouped/half.h"
 #include "host/tensor_core.h"
-#include "simt.h"
 
 namespace grouped {
 
@@ -29,7 +29,7 @@ inline u32 convert_e4m3_pair(u16 codes) {
 // lane holds a[i] = A(row, k) and so on; each lane computes its own elements of D from everyone's operands.
 inline void mma_m16n8k16(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2], const float (&c)[4]) {
   const uint32_t shown[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
-  simt::exchange(shown, 6, [&](auto& words) {
+  simt::exchange_all(shown, 6, [&](auto& words) {
     const i32 group = simt::lane() >> 2, member = simt::lane() & 3;
     float result[4];
     for (i32 i = 0; i < 4; ++i) {
@@ -51,7 +51,7 @@ inline void mma_m16n8k16(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2], co
 template <bool RowMajor>
 inline void mma_m8n8k4(float (&c)[8], u32 a0, u32 a1, u32 b0, u32 b1) {
   const uint32_t shown[4] = {a0, a1, b0, b1};
-  simt::exchange(shown, 4, [&](auto& words) {
+  simt::exchange_all(shown, 4, [&](auto& words) {
     const i32 lane = simt::lane(), quad = lane & 12;
     // The lane of this matrix that holds index i of 8 rows (or columns).
     const auto holder = [&](i32 i) { return quad + i % 4 + (i >= 4 ? 16 : 0); };
@@ -75,7 +75,7 @@ inline void mma_m8n8k4(float (&c)[8], u32 a0, u32 a1, u32 b0, u32 b1) {
 inline void load_matrices(u32 (&x)[4], const u16* row) {
   const uint64_t address = reinterpret_cast<uint64_t>(row);
   const uint32_t shown[2] = {uint32_t(address), uint32_t(address >> 32)};
-  simt::exchange(shown, 2, [&](auto& words) {
+  simt::exchange_all(shown, 2, [&](auto& words) {
     for (i32 i = 0; i < 4; ++i) {
       const auto& holder = words[8 * i + simt::lane() / 4];
       const u16* from = reinterpret_cast<const u16*>(uint64_t(holder[1]) << 32 | holder[0]);
