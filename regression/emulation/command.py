@@ -20,6 +20,7 @@ from grouped_attention.manifest import sha256_file
 from regression import judge
 from regression.emulation import cases, process, results, subject
 from regression.emulation.compiler import CompileError
+from regression.emulation.emulator import Emulator
 from regression.emulation.results import Emulation
 from regression.emulation.subject import Emulated
 from regression.judge import Judgement
@@ -82,8 +83,9 @@ def _emulate(
     start = Start.now()
     console.print(f"{one.label}: {len(names)} cases, against {one.host}", markup=False, soft_wrap=True)
     found = process.emulate(one.emulator, one.host, names)
-    judgement = results.decide(found, scope=one.label)
-    if judgement.word == "rejected":
+    knows_launch = Emulator(one.emulator).knows_launch
+    judgement = results.decide(found, scope=one.label, knows_launch=knows_launch)
+    if any(result.findings for result in found.results):
         console.print(_table(one.arch, found))
     if found.stopped:
         console.print(found.stopped, markup=False, soft_wrap=True)

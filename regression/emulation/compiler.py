@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+from regression.emulation import assembly, launch
 
 SIMT = Path(__file__).with_name("simt")
 PARTS = ("simt.cc", "grid.cc")
@@ -19,6 +22,7 @@ FLAGS = (
     "-Wall", "-Wextra", "-Wno-unknown-pragmas", "-Wno-psabi",
     # A misaligned access or an index past an array's end is a signal.
     "-fsanitize=alignment,bounds", "-fsanitize-undefined-trap-on-error", "-include", "device.h",
+    "-Wl,-z,defs",  # a function that only a declaration is there of can't be called
 )  # fmt: skip
 
 
@@ -41,9 +45,19 @@ def build(kernels: Path, arch: str, store: Path) -> Path:
         store.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".new-", dir=store) as folder:
             made = Path(folder) / name
-            _compile(_command(tool, kernels, arch), made)
+            command = _command(tool, _translated(kernels, Path(folder)), arch)
+            _compile([*command, f"-DGROUPED_LAUNCH_KNOWN={int(launch.is_known(kernels))}"], made)
             made.rename(store / name)
     return store / name
+
+
+def _translated(kernels: Path, folder: Path) -> Path:
+    """A copy of the sources in which calls stand for inline PTX."""
+    for path in (path for name in SOURCES for path in _files(kernels / name)):
+        to = folder / path.relative_to(kernels)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        to.write_text(assembly.translate(path.read_text(encoding="utf-8")), encoding="utf-8")
+    return folder
 
 
 def _command(tool: str, kernels: Path, arch: str) -> list[str]:
@@ -60,8 +74,10 @@ def _compile(command: list[str], out: Path) -> None:
     except subprocess.TimeoutExpired as error:
         raise CompileError("not-emulated", f"{command[0]} ran past {COMPILE_LIMIT_S} s") from error
     if done.returncode != 0:
-        lines = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()
-        text = f"the device sources don't compile for the emulated GPU: {' '.join(lines[:1])}"
+        lines = [line for line in done.stderr.splitlines() if "error" in line.lower() or "undefined" in line]
+        lines = lines or done.stderr.splitlines() or [f"status {done.returncode}"]
+        first = re.sub(r"^\S*?/(?=(?:include|src)/)", "", lines[0])
+        text = f"the device sources don't compile for the emulated GPU: {first}"
         raise CompileError("not-emulated", f"{text}\n{done.stderr[-2000:]}")
 
 
@@ -76,6 +92,8 @@ def _compiler() -> str:
 def _digest(kernels: Path, arch: str, tool: str) -> str:
     version = subprocess.run([tool, "--version"], capture_output=True, timeout=60, check=False).stdout
     state = hashlib.sha256(repr((arch, tool, FLAGS)).encode() + version)
+    for module in ("assembly.py", "launch.py"):
+        state.update(Path(__file__).with_name(module).read_bytes())
     for folder in (SIMT, *(kernels / name for name in SOURCES)):
         for path in _files(folder):
             data = path.read_bytes()

@@ -56,6 +56,7 @@ class Emulator:
             raise OSError(f"{library} was compiled by another version of this suite")
         self.arch = f"sm_{self._library.simt_arch()}"
         self.splits = int(self._library.simt_splits())
+        self.knows_launch = bool(self._library.simt_knows_launch())
 
     def watch_signals(self) -> None:
         """Have a signal that ends this process say first which kernel, block and thread it came from."""

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from regression import judge
+from regression.emulation import launch
 from regression.judge import Judgement, Reason
 
 DIFFERS, STUCK, CRASHED = "differs", "stuck", "crashed"
@@ -51,9 +52,18 @@ class Emulation:
     stopped: str = ""
 
 
-def decide(found: Emulation, *, scope: str) -> Judgement:
-    """The verdict on one architecture; `scope` says what it covers."""
+def decide(found: Emulation, *, scope: str, knows_launch: bool = True) -> Judgement:
+    """The verdict on one architecture; `scope` says what it covers.
+
+    Without `knows_launch` a finding may be the fault of a launch that the emulator doesn't follow.
+    """
     reasons = tuple(_reason(kind, found, scope) for kind in CODES if _hit(kind, found.results))
+    if reasons and not knows_launch:
+        files = ", ".join(launch.FILES)
+        text = (
+            f"the emulator doesn't follow how these sources launch ({files}), so it can't blame the kernels"
+        )
+        return judge.unknown("not-emulated", f"{text}: {reasons[0].text}")
     if reasons:
         return Judgement(word="rejected", reasons=reasons)
     if len(found.results) < found.wanted:

@@ -1,45 +1,8 @@
 // What CUDA C++ adds to the language, on the emulated GPU, held against its definitions. Ends with the number
-// of checks that failed; each prints a line.
-#include <functional>
-#include <stdexcept>
-#include <string>
-#include <vector>
-
-#undef printf
+// of checks that failed.
+#include "emulated_checks.h"
 
 namespace {
-
-using Body = std::function<void()>;
-
-int failures = 0;
-
-void check(const char* name, bool is_right) {
-  failures += !is_right;
-  std::printf("%s %s\n", is_right ? "right" : "WRONG", name);
-}
-
-// What ends the block, or nothing; in both orders of threads.
-std::string run(int threads, const Body& body) {
-  std::string message;
-  for (const bool reverse : {false, true}) {
-    try {
-      simt::Block(threads, body, reverse).run();
-    } catch (const std::runtime_error& error) {
-      message = error.what();
-    }
-  }
-  return message;
-}
-
-// Whether `body`, by thread, is true for all that return from it, in both orders.
-bool holds(int threads, const std::function<bool(int)>& body) {
-  bool all = true;
-  return run(threads, [&] { all &= body(int(threadIdx.x)); }).empty() && all;
-}
-
-bool ends_with(int threads, const char* why, const Body& body) {
-  return run(threads, body).find(why) != std::string::npos;
-}
 
 unsigned value_of(int thread) { return unsigned(thread) * 2654435761u ^ 0x5bd1e995u; }
 

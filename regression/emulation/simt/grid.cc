@@ -8,7 +8,11 @@
 #include "cuda/combine.cuh"
 #include "cuda/layout.h"
 #include "cuda/split.cuh"
-#include "device.h"
+#include "host/tensor_core.h"
+
+float simt::ptx::tensor_core(const u16* a, const u16* b, int count, float c) {
+  return grouped::tensor_core_product(a, b, count, c);
+}
 
 // One call, as regression/emulation/emulator.py fills it.
 struct SimtCall {
@@ -58,6 +62,7 @@ template <i32 Heads, i32 HeadDim, i32 RowTiles>
 void split_blocks(const SplitArguments& arguments, bool reverse) {
   using L = Layout<Heads, HeadDim, RowTiles, GROUPED_SM>;
   SharedMemory shared(size_t(L::bytes));
+  simt::give_shared(shared.memory);
   for (i32 split = 0; split < kSplits; ++split) {
     simt::announce("split", {unsigned(split), 0, 0}, {unsigned(kSplits), 1, 1});
     shared.poison();
@@ -144,6 +149,7 @@ extern "C" const char* simt_run(const SimtCall* call) {
 extern "C" void simt_watch_signals() { simt::watch_signals(); }
 extern "C" int simt_call_bytes() { return int(sizeof(SimtCall)); }
 extern "C" int simt_arch() { return GROUPED_SM; }
+extern "C" int simt_knows_launch() { return GROUPED_LAUNCH_KNOWN; }
 extern "C" int simt_splits() { return grouped::kSplits; }
 extern "C" int simt_shared_bytes(int heads, int head_dim, int rows) {
   return grouped::split_variant(heads, head_dim, rows).shared_bytes;

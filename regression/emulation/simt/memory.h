@@ -27,6 +27,14 @@ struct Plain {
 template <typename T>
 using As = typename Plain<T>::Type;
 
+// An address in a register, `bytes` further on.
+template <typename T>
+T* moved(T* address, int bytes) {
+  return reinterpret_cast<T*>(reinterpret_cast<uintptr_t>(address) + uintptr_t(bytes));
+}
+inline uint32_t moved(uint32_t address, int bytes) { return address + uint32_t(bytes); }
+inline unsigned long long moved(unsigned long long address, int bytes) { return address + unsigned(bytes); }
+
 template <typename T, typename Change>
 T exchanged(T* address, Change change) {
   const T old = *address;
@@ -72,6 +80,9 @@ template <typename T>
 T atomicCAS(T* address, simt::As<T> expected, simt::As<T> x) {
   return simt::exchanged(address, [=]([[maybe_unused]] T old) { return old == expected ? x : old; });
 }
+
+inline size_t __cvta_generic_to_shared(const void* generic) { return simt::to_shared(generic); }
+inline size_t __cvta_generic_to_global(const void* generic) { return reinterpret_cast<size_t>(generic); }
 
 // Time passes with each look at it, and at each the other threads may go on.
 inline long long clock64() {

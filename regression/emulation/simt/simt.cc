@@ -20,7 +20,12 @@ namespace {
 constexpr size_t kStackBytes = 1024 * 1024;  // the system gives only what is touched
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 
+// Where windows onto shared memory begin, as 32-bit addresses: what a launch gave, and what sources declare.
+constexpr uint32_t kGiven = 0x10000000, kDeclared = 0x20000000, kWindowBytes = 0x1000000;
+
 const char* kernel_now = "nothing";
+// Both at a page's beginning, so that alignment is the same in 32 bits.
+uintptr_t given = 0, declared = 0;
 thread_local char anchor;  // touched, it has the library's thread-local storage allocated
 
 // Blocks run one after the other, so they share their threads' stacks. Below each is memory that can't be
@@ -47,6 +52,8 @@ void tell(int number) {
   raise(number);
 }
 
+uintptr_t page_of(const void* address) { return reinterpret_cast<uintptr_t>(address) / 4096 * 4096; }
+
 // The thread-local storage of the library that this function is in, found by one of its addresses.
 int poison_own(dl_phdr_info* info, size_t, void* inside) {
   const ElfW(Phdr)* storage = nullptr;
@@ -59,6 +66,7 @@ int poison_own(dl_phdr_info* info, size_t, void* inside) {
   }
   if (!is_own || !storage || !info->dlpi_tls_data) return 0;
   std::memset(info->dlpi_tls_data, 0xFF, storage->p_memsz);
+  declared = page_of(info->dlpi_tls_data);
   return 1;
 }
 
@@ -79,6 +87,22 @@ void poison_shared() {
   static char inside;
   *const_cast<volatile char*>(&anchor) = 0;
   if (dl_iterate_phdr(poison_own, &inside) == 0) throw std::runtime_error("no thread-local storage");
+}
+
+void give_shared(void* memory) { given = page_of(memory); }
+
+uint32_t to_shared(const void* generic) {
+  const uintptr_t address = reinterpret_cast<uintptr_t>(generic);
+  if (address - given < kWindowBytes) return kGiven + uint32_t(address - given);
+  if (address - declared < kWindowBytes) return kDeclared + uint32_t(address - declared);
+  block->fail("an address that isn't of shared memory");
+}
+
+unsigned char* from_shared(uint32_t address) {
+  if (address - kGiven < kWindowBytes) return reinterpret_cast<unsigned char*>(given + (address - kGiven));
+  if (address - kDeclared < kWindowBytes)
+    return reinterpret_cast<unsigned char*>(declared + (address - kDeclared));
+  block->fail("an address that isn't of shared memory");
 }
 
 void watch_signals() {

@@ -115,6 +115,12 @@ std::string place();
 // From now on a signal that ends the process says first where that was.
 void watch_signals();
 void poison_shared();
+// Where the memory begins that a launch gives to its blocks.
+void give_shared(void* memory);
+
+// Addresses of shared memory as 32 bits, as instructions take them. Those that aren't in it end the block.
+uint32_t to_shared(const void* generic);
+unsigned char* from_shared(uint32_t address);
 
 inline int lane() { return block->current() % kLanes; }
 inline bool is_named(uint32_t mask, int lane) { return (mask >> lane & 1) != 0; }

@@ -2,6 +2,8 @@
 // unchanged with a host compiler. Comes after every standard header, some of which use such names.
 #pragma once
 
+#define __CUDACC__
+#define __CUDA_ARCH__ (GROUPED_SM * 10)
 #define __device__
 #define __host__
 #define __global__
