@@ -35,7 +35,7 @@ VERBS = {
 
 def parser() -> argparse.ArgumentParser:
     """The arguments of `python -m benchmarks`."""
-    top = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    top = ending.Parser(prog="python -m benchmarks", description=__doc__)
     verbs = top.add_subparsers(dest="verb", required=True)
     text = "registers, spills, shared memory and code size of the compiled kernels, against limits and base"
     static.add_options(verbs.add_parser("static", help=text, description=text))
@@ -73,5 +73,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return VERBS[options.verb](options)
     except (Exception, SystemExit) as error:  # code that is measured may call sys.exit(0)
         traceback.print_exc()
-        print(f"verdict: unknown (machinery: {type(error).__name__}: {' '.join(str(error).split())})")
+        ending.say(f"verdict: unknown (machinery: {type(error).__name__}: {' '.join(str(error).split())})")
         return EXIT_CODES["error"]

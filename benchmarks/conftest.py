@@ -15,7 +15,7 @@ import grouped_attention as ga
 from artifacts.errors import ArtifactsError
 from benchmarks.bench import ending
 from benchmarks.history import machine_key
-from evidence.ending import EXIT_CODES
+from evidence.ending import EXIT_CODES, say
 
 THREADS = 1  # neighbours disturb one thread less than many
 MACHINE = pytest.StashKey[dict[str, str]]()
@@ -89,4 +89,4 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     """The verdict is the last line."""
     if VERDICT in config.stash:
-        print(config.stash[VERDICT], flush=True)
+        say(config.stash[VERDICT])

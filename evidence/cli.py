@@ -201,9 +201,7 @@ def _explain(options: argparse.Namespace) -> int:
             if entry
             else f"{code}: no such code; explain alone lists all"
         )
-    ending.write(
-        options.json, {code: None if entry is None else asdict(entry) for code, entry in found.items()}
-    )
+    ending.write(options.json, {code: asdict(entry) for code, entry in found.items() if entry is not None})
     return EXIT_USAGE if None in found.values() else EXIT_OK
 
 

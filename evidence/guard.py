@@ -8,6 +8,7 @@ says admitted: so a parent that runs nothing else holds the status against what 
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import runpy
 import signal
@@ -15,6 +16,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -25,7 +27,9 @@ LIMIT_VARIABLE = "KERNELGATE_LIMIT_S"
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 LONGEST_S = 1e8
 GENERATIONS = 8
-MOST_BYTES = 4000  # of a reason, so that a pipe takes it at once
+PIPE_BYTES = 1 << 20  # more than a command tells
+STATUS, FAILED = "status", "failed"
+WITHDRAWN = ".withdrawn"  # what the store doesn't read
 INTERRUPTED = 130
 FORWARDED = (signal.SIGTERM, signal.SIGHUP)
 
@@ -33,17 +37,19 @@ FORWARDED = (signal.SIGTERM, signal.SIGHUP)
 def guarded(main: Callable[[], int]) -> int:
     """Run `main` in a child process; return the exit status for `sys.exit`, in the child as in the parent.
 
-    The parent adds a verdict's line when the child ends before it told its status, ends with another one, is
-    ended by a signal (which then ends the parent too), or takes more seconds than $KERNELGATE_LIMIT_S; and a
-    result, where `--json` asks for one. What such a child leaves behind is ended with it.
+    The parent says the verdict's line itself, when the child and all that it started have ended. Where the
+    child ends before it told its status, ends with another one, is ended by a signal (which then ends the
+    parent too), or takes more seconds than $KERNELGATE_LIMIT_S, that line is unknown, `--json` says so, and
+    the records that the child kept are withdrawn.
     """
     try:
         limit_s = _limit_s()
     except ValueError:
         _say("usage", f"${LIMIT_VARIABLE} is no number of seconds")
         return EXIT_CODES["usage"]
-    result = Result(ending.asked_for(sys.argv))
     reading, writing = os.pipe()
+    with suppress(OSError):
+        fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     child = os.fork()
     if child == 0:
@@ -54,36 +60,44 @@ def guarded(main: Callable[[], int]) -> int:
     expired = _watch(child, limit_s)
     _, status = os.waitpid(child, 0)
     signal.setitimer(signal.ITIMER_REAL, 0)
-    if os.WIFSIGNALED(status):
-        _end_orphans()
+    _end_orphans()
+    said = Said.read(reading)
     if expired:
-        return _unknown(result, "time-limit", f"ended after {limit_s:g} s")
-    return _judged(os.waitstatus_to_exitcode(status), _last_words(reading), result)
+        return _void(said, "time-limit", f"ended after {limit_s:g} s")
+    return _judged(os.waitstatus_to_exitcode(status), said)
 
 
-class Result:
-    """What `--json` asks for: whatever lay there before the command began isn't its result."""
+@dataclass
+class Said:
+    """What a child told: verdicts' lines, records, the status it was about to end with, what went wrong."""
 
-    def __init__(self, path: Path | None) -> None:
-        self._path, self._before = path, _written(path)
+    lines: list[str]
+    records: list[Path]
+    status: int | None = None
+    failed: str = ""
 
-    def write(self, code: str, text: str) -> None:
-        """Write that the command failed, unless it left a result itself or the file is somebody else's."""
-        path = self._path
-        if path is None or _written(path) != self._before:
-            return
-        with suppress(OSError):
-            if self._before is None or ending.is_json_result(path):
-                path.parent.mkdir(parents=True, exist_ok=True)
-                ending.write_bare(path, "error", [(code, text)], over=True)
+    @classmethod
+    def read(cls, reading: int) -> Said:
+        """All that lies in the pipe. A process that the child left behind may still hold its other end."""
+        os.set_blocking(reading, False)
+        with suppress(BlockingIOError):
+            return cls.of(os.read(reading, PIPE_BYTES).decode(errors="replace"))
+        return cls([], [])
 
-
-def _written(path: Path | None) -> tuple[int, int] | None:
-    """When a file was written, and which file it is; None where there is none."""
-    with suppress(OSError):
-        found = path.stat() if path is not None else None
-        return None if found is None else (found.st_ino, found.st_mtime_ns)
-    return None
+    @classmethod
+    def of(cls, text: str) -> Said:
+        """From one message a line."""
+        said = cls([], [])
+        for word, _, value in (line.partition(" ") for line in text.splitlines()):
+            if word == ending.LINE:
+                said.lines.append(value)
+            elif word == ending.RECORD:
+                said.records.append(Path(value))
+            elif word == STATUS:
+                said.status = int(value)
+            elif word == FAILED:
+                said.failed = value
+        return said
 
 
 def _limit_s() -> float:
@@ -96,36 +110,44 @@ def _limit_s() -> float:
 
 def _told(main: Callable[[], int], writing: int) -> int:
     """The status that `main` ends with, told to the parent first; with a reason, where it has given none."""
-    reason, own = "", os.getpid()
+    own = os.getpid()
+
+    def tell(word: str, value: object) -> None:
+        if os.getpid() == own:  # a copy of the command that a kernel forked judges nothing
+            os.write(writing, f"{word} {' '.join(str(value).split())}\n".encode(errors="replace"))
+
+    ending.listen(tell)
     try:
         status = main()
     except KeyboardInterrupt:
-        status, reason = INTERRUPTED, "interrupted: stopped from outside before it could judge"
+        status = INTERRUPTED
+        tell(FAILED, "interrupted: stopped from outside before it could judge")
     except BaseException as error:  # an import that fails, say: no rejection (exit status 1)
         with suppress(OSError, ValueError, AttributeError):
             traceback.print_exc()
-        status, reason = EXIT_CODES["error"], f"machinery: {type(error).__name__}: {error}"
+        status = EXIT_CODES["error"]
+        tell(FAILED, f"machinery: {type(error).__name__}: {error}")
     with suppress(OSError, ValueError, AttributeError):  # nobody may be reading
         sys.stdout.flush()
-    if os.getpid() != own:  # a kernel forked: this copy of the command judges nothing
-        os._exit(EXIT_CODES["error"])
-    os.write(writing, bytes([status]) + reason.encode(errors="replace")[:MOST_BYTES])
+    tell(STATUS, status)
     return status
 
 
-def _judged(status: int, told: bytes, result: Result) -> int:
+def _judged(status: int, said: Said) -> int:
     if status < 0:
-        _unknown(result, "process-died", f"ended by {signal.Signals(-status).name} before it could judge")
+        _void(said, "process-died", f"ended by {signal.Signals(-status).name} before it could judge")
         if -status != signal.SIGKILL:
             signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)
-    if told[:1] != bytes([status & 0xFF]):
-        what = "without a verdict" if not told else f"after a verdict with {told[0]}"
-        text = f"ended with exit status {status} {what}: a kernel that exits?"
-        return _unknown(result, "process-died", text)
-    code, _, text = told[1:].decode(errors="replace").partition(": ")
-    if code:
-        _unknown(result, code, text)
+    if said.status is None or said.status & 0xFF != status:
+        what = "without a verdict" if said.status is None else f"after a verdict with {said.status}"
+        return _void(said, "process-died", f"ended with exit status {status} {what}: a kernel that exits?")
+    if said.failed:
+        code, _, text = said.failed.partition(": ")
+        _void(said, code, text)
+        return status
+    for line in said.lines:
+        _print(line)
     return status
 
 
@@ -173,24 +195,26 @@ def _parent_of(stat: Path) -> str:
         return ""
 
 
-def _last_words(reading: int) -> bytes:
-    """The status that was told, and the reason; empty when the child ended before."""
-    os.set_blocking(reading, False)  # a process that the kernel left behind may hold the other end
-    try:
-        return os.read(reading, 1 + MOST_BYTES)
-    except BlockingIOError:
-        return b""
-
-
-def _unknown(result: Result, code: str, text: str) -> int:
-    result.write(code, text)
+def _void(said: Said, code: str, text: str) -> int:
+    """End as unknown: whatever the child had told or kept before counts for nothing."""
+    for path in said.records:
+        with suppress(OSError):
+            path.rename(path.with_suffix(WITHDRAWN))
+    result = ending.asked_for(sys.argv)
+    with suppress(OSError):
+        if result is not None and ending.prepare(result) is None:
+            ending.write_bare(result, ending.CHECKED["error"], [(code, text)])
     _say(code, text)
     return EXIT_CODES["error"]
 
 
 def _say(code: str, text: str) -> None:
+    _print(f"verdict: unknown ({code}: {' '.join(text.split())})")
+
+
+def _print(line: str) -> None:
     with suppress(OSError, ValueError, AttributeError):  # nobody may be reading
-        print(f"verdict: unknown ({code}: {' '.join(text.split())})", flush=True)
+        print(line, flush=True)
 
 
 def _prctl(option: int, value: int) -> None:

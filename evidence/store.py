@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from evidence import places
+from evidence import ending, places
 from evidence.record import Record, RecordError, dumps, parse
 
 
@@ -42,6 +42,8 @@ def append(record: Record, folder: Path | None = None) -> Path:
             os.link(stream.name, target)
         except FileExistsError:
             _check_same(target, record)
+        else:
+            ending.kept(target)
     return target
 
 

@@ -21,7 +21,7 @@ OWN_VERBS = {"faults": faults.run, "emulate": emulation.run}
 
 def parser() -> argparse.ArgumentParser:
     """The arguments of `python -m regression`."""
-    top = argparse.ArgumentParser(prog="python -m regression", description=__doc__)
+    top = ending.Parser(prog="python -m regression", description=__doc__)
     verbs = top.add_subparsers(dest="verb", required=True)
     replay = verbs.add_parser("replay", help="replay stored inputs; compare every bit with the goldens")
     target_options(replay)
@@ -105,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     judgement = _told(options) if trouble is None else judge.usage(trouble)
     for line in judgement.details():
         print(line)
-    print(judgement.line(), flush=True)
+    ending.say(judgement.line())
     return judgement.exit_code
 
 

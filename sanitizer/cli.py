@@ -18,7 +18,7 @@ from sanitizer.judge import Judgement
 
 def parser() -> argparse.ArgumentParser:
     """The arguments of `python -m sanitizer`."""
-    top = argparse.ArgumentParser(prog="python -m sanitizer", description=__doc__)
+    top = ending.Parser(prog="python -m sanitizer", description=__doc__)
     verbs = top.add_subparsers(dest="tool", required=True)
     for tool in TOOLS:
         text = f"the table of alignments and boundaries under {tool}"
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else EXIT_CODES["usage"]
     if options.json is not None and options.json == options.junit:
-        print(judge.usage("--json and --junit name one file").line)
+        ending.say(judge.usage("--json and --junit name one file").line)
         return EXIT_CODES["usage"]
     trouble = ending.prepare(options.json) or ending.prepare(
         options.junit, option="--junit", is_result=outputs.is_junit
@@ -83,11 +83,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _state(options, found)
     except (Exception, SystemExit) as error:  # a failure of the machinery must not look like a rejection
         traceback.print_exc()
-        print(f"verdict: unknown (machinery: {type(error).__name__}: {' '.join(str(error).split())})")
+        ending.say(f"verdict: unknown (machinery: {type(error).__name__}: {' '.join(str(error).split())})")
         return EXIT_CODES["error"]
     for reason in found.reasons[1:]:
         print(f"also {reason.code}: {reason.text}")
-    print(found.line, flush=True)
+    ending.say(found.line)
     return EXIT_CODES[found.word]
 
 

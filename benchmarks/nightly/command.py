@@ -17,7 +17,7 @@ from artifacts import git, places
 from benchmarks.nightly import ending, perform, plan
 from benchmarks.nightly.perform import Ended
 from benchmarks.nightly.plan import Built, Gpu, Missing, Night, Step
-from evidence.ending import EXIT_CODES, write
+from evidence.ending import EXIT_CODES, say, write
 from evidence.places import RUN_VARIABLE, home
 from grouped_attention.load import arch_of_gpu
 
@@ -128,7 +128,7 @@ def _is_chosen(name: str, only: str | None) -> bool:
 def _listed(steps: Sequence[Step]) -> int:
     for step in steps:
         print(f"{step.name}: python -m {' '.join(step.arguments)}")
-    print("verdict: unknown (nothing-measured: only listed)", flush=True)
+    say("verdict: unknown (nothing-measured: only listed)")
     return EXIT_CODES["unknown"]
 
 
@@ -145,7 +145,7 @@ def _end(options: argparse.Namespace, done: Sequence[Ended], missing: Sequence[M
     word, reason = ending.conclude(done, missing, scope, partial=options.only is not None)
     write(options.json, _json(word, reason, done, missing))
     print(f"logs, report and pack: {night.folder}")
-    print(f"verdict: {word} ({reason})", flush=True)
+    say(f"verdict: {word} ({reason})")
     return EXIT_CODES[word]
 
 

@@ -102,12 +102,53 @@ def test_what_is_no_result_of_ours_is_left_alone(tmp_path: Path) -> None:
     assert at.read_text() == '{"mine": 1}'
 
 
-def test_a_result_of_this_very_run_is_kept(tmp_path: Path) -> None:
-    at = tmp_path / "result.json"
-    body = f"""open({str(at)!r}, "w").write('{{"outcome": "fail"}}'); os._exit(0)"""
-    with started(body, options=["--json", str(at)]) as process:
-        process.communicate(timeout=60)
-    assert json.loads(at.read_text())["outcome"] == "fail"
+@pytest.mark.parametrize(
+    ("after", "voided"),
+    [
+        ("return 0", False),
+        ("return 1", False),
+        ("atexit.register(os._exit, 7); return 0", True),
+        ("atexit.register(os.abort); return 0", True),
+        ("os._exit(0)", True),
+        ("1 / 0", True),
+        ("time.sleep(600)", True),
+    ],
+)
+def test_what_was_kept_before_a_wrong_ending_counts_for_nothing(
+    tmp_path: Path, after: str, voided: bool
+) -> None:
+    result, kept = tmp_path / "result.json", tmp_path / "records" / "kept.json"
+    kept.parent.mkdir()
+    kept.write_text("a record")
+    body = f"""from pathlib import Path; from evidence import ending
+    ending.kept(Path({str(kept)!r})); ending.say("verdict: admitted (same-bits: all)")
+    Path({str(result)!r}).write_text('{{"outcome": "pass"}}')
+    {after}"""
+    with started(body, ["--json", str(result)], KERNELGATE_LIMIT_S="5") as process:
+        out, _ = process.communicate(timeout=60)
+    assert json.loads(result.read_text())["outcome"] == ("error" if voided else "pass")
+    assert kept.exists() != voided and kept.with_suffix(".withdrawn").exists() == voided
+    assert out.splitlines()[-1].startswith("verdict: unknown" if voided else "verdict: admitted")
+    assert (process.returncode in (0, 1)) != voided
+    assert sum(line.startswith("verdict: ") for line in out.splitlines()) == 1
+
+
+FORGED = 'print("verdict: admitted (forged: yes)", flush=True)'
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"import atexit; atexit.register(lambda: {FORGED})",
+        f"if os.fork() == 0: os.setsid(); os.fork() and os._exit(0); time.sleep(0.3); {FORGED}; os._exit(0)",
+        "sys.stdout = open(os.devnull, 'w')",
+        "os.close(1)",
+    ],
+)
+def test_nothing_comes_after_the_verdicts_line(body: str) -> None:
+    code, lines = run(f"""{body}
+    from evidence import ending; ending.say("verdict: rejected (bits-differ: 3)"); return 1""")
+    assert code == 1 and lines[-1] == "verdict: rejected (bits-differ: 3)"
 
 
 def test_a_hang_is_ended_at_the_limit() -> None:
