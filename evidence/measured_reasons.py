@@ -180,6 +180,11 @@ MEMORY: Mapping[str, tuple[str, str]] = {
     "signs-disagree": ("Exit status, report, log and marks tell different stories.", "Read the kept logs."),
     "died-without-report": ("The process ended in a case, and no report says why.", "Read the kept logs."),
     "cases-missing": ("Some cases were never run.", "Read the other reasons: they say what stopped it."),
+    "cut-short": (
+        "Cases ended their process at a suppressed finding, so that nobody saw their outcome.",
+        "Fix the finding: a suppression can't vouch for what was never reached.",
+    ),
+    "tool-error": ("The tool reports an error of its own.", "Read the kept logs; try another release of it."),
     "nothing-checked": ("No case was chosen.", "Choose --cases core or all."),
     "interrupted": ("The command was stopped before it could judge.", "Run it again."),
     "process-died": (

@@ -109,8 +109,9 @@ def _measure(
     attempts = batch.play((*names, *planted))
     found = judge.judge(names, planted, attempts, entries, scope=scope)
     _keep(options, checked, names, found, started, time.perf_counter() - tick)
-    _report(options, names, found, folder)
-    return _claimed(found, checked.dirty)
+    claimed = _claimed(found, checked.dirty)
+    _report(options, names, claimed, folder)
+    return claimed
 
 
 def _launch(
@@ -166,7 +167,8 @@ def _keep(
         artifact=checked.subject,
         inputs=places.inputs_hash(),
         selection={"cases": options.cases},
-        outcome=ending.CHECKED[found.word],
+        # What edits leave undecided has passed: the verdict asks for edits itself.
+        outcome=ending.OUTCOMES[found.word],
         reasons=found.reasons,
         results={**outputs.as_json(found, names), "ran": running},
         started_at=started,

@@ -40,8 +40,8 @@ def judge(
 ) -> Judgement:
     """The verdict over cases and controls; `scope` says what an admission covers."""
     found = merged(finding for attempt in attempts for finding in attempt.findings)
-    planted = {f.case for f in found if f.case.startswith(CONTROL)}
-    standing, suppressed = split([f for f in found if not f.case.startswith(CONTROL)], entries)
+    planted = {f.case for f in found} & set(controls)
+    standing, suppressed = split([f for f in found if f.case not in planted], entries)
     complaints = tuple(
         (name, text)
         for attempt in attempts
@@ -50,10 +50,12 @@ def judge(
     )
     broken = _broken(standing, complaints)
     doubts = _doubts(names, controls, attempts, planted)
+    unjudged = _unjudged({*names} - {finding.case for finding in standing}, attempts)
     praise = Reason(code="memory-clean", text=_praise(names, controls, suppressed, scope))
+    words = {"rejected": broken, "unknown": doubts, "undecided": unjudged}
     return Judgement(
-        word="rejected" if broken else "unknown" if doubts else "admitted",
-        reasons=(*broken, *doubts) or (praise,),
+        word=next((word for word, reasons in words.items() if reasons), "admitted"),
+        reasons=(*broken, *doubts, *unjudged) or (praise,),
         findings=standing,
         suppressed=suppressed,
         complaints=complaints,
@@ -87,14 +89,26 @@ def _broken(findings: Sequence[Finding], complaints: Sequence[tuple[str, str]]) 
 
 
 def _praise(names: Sequence[str], controls: Sequence[str], suppressed: Sequence[Finding], scope: str) -> str:
-    """What was clean; a case with a suppressed finding, which may have ended it, is not."""
+    """What was clean; a case with a suppressed finding is not."""
     spared = {finding.case for finding in suppressed} & set(names)
     text = f"{scope}: {len(names) - len(spared)} cases clean, {len(controls)} planted found"
     if suppressed:
-        text += (
-            f"; {len(suppressed)} findings suppressed, {len(spared)} cases not clean and perhaps cut short"
-        )
+        text += f"; {_many(len(suppressed), 'finding')} suppressed in {_many(len(spared), 'case')}"
     return text
+
+
+def _unjudged(names: set[str], attempts: Sequence[Attempt]) -> tuple[Reason, ...]:
+    """Cases that began and never ended: whatever ended them, nobody saw their outcome."""
+    ended = {name for attempt in attempts for name in attempt.marks.ended}
+    cut = [name for name in sorted(names - ended) if any(name == attempt.marks.open for attempt in attempts)]
+    if not cut:
+        return ()
+    text = f"{_many(len(cut), 'case')} ended the process at a finding, outcome not judged, first {cut[0]}"
+    return (Reason(code="cut-short", text=text),)
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _doubts(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, ElementTree, SubElement
 
+from evidence.ending import OUTCOMES
 from sanitizer.findings import Finding
 from sanitizer.judge import Judgement
 
@@ -41,9 +42,14 @@ def as_json(judgement: Judgement, names: Sequence[str]) -> dict[str, Any]:
 
 
 def document(judgement: Judgement, names: Sequence[str]) -> dict[str, Any]:
-    """Everything that was seen, and the verdict."""
+    """Everything that was seen, and the verdict: its outcome and reasons, as every command gives them."""
     reasons = [vars(reason) for reason in judgement.reasons]
-    return {**as_json(judgement, names), "verdict": {"word": judgement.word, "reasons": reasons}}
+    return {
+        **as_json(judgement, names),
+        "outcome": OUTCOMES.get(judgement.word, "unknown"),
+        "reasons": reasons,
+        "verdict": {"word": judgement.word, "reasons": reasons},
+    }
 
 
 def is_junit(path: Path) -> bool:

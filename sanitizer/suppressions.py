@@ -12,13 +12,14 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from sanitizer.findings import Finding
 
+LONGEST = timedelta(days=366)
 PATTERNS = ("tool", "kind", "kernel", "file", "case")
 
 
@@ -41,7 +42,7 @@ class Suppression:
         )
 
 
-def read(path: Path | None) -> tuple[Suppression, ...]:
+def read(path: Path | None, today: date | None = None) -> tuple[Suppression, ...]:
     """All entries, none without a file; SuppressionError names what is wrong."""
     if path is None:
         return ()
@@ -52,7 +53,8 @@ def read(path: Path | None) -> tuple[Suppression, ...]:
     entries = value.get("suppress")
     if set(value) != {"suppress"} or not isinstance(entries, list):
         raise SuppressionError(f"{path}: holds [[suppress]] entries and nothing else")
-    return tuple(_entry(entry, f"{path}, entry {number}") for number, entry in enumerate(entries, 1))
+    latest = (today or date.today()) + LONGEST
+    return tuple(_entry(entry, f"{path}, entry {number}", latest) for number, entry in enumerate(entries, 1))
 
 
 def split(
@@ -65,7 +67,7 @@ def split(
     return tuple(f for f, gone in pairs if not gone), tuple(f for f, gone in pairs if gone)
 
 
-def _entry(entry: Any, where: str) -> Suppression:
+def _entry(entry: Any, where: str, latest: date) -> Suppression:
     if not isinstance(entry, dict) or set(entry) - {*PATTERNS, "reason", "expires"}:
         raise SuppressionError(f"{where}: fields are {', '.join(PATTERNS)}, reason, expires")
     patterns = {name: entry[name] for name in PATTERNS if name in entry}
@@ -76,4 +78,6 @@ def _entry(entry: Any, where: str) -> Suppression:
         raise SuppressionError(f"{where}: needs a reason")
     if type(expires) is not date:
         raise SuppressionError(f"{where}: needs an expiry, such as expires = 2027-01-31")
+    if expires > latest:
+        raise SuppressionError(f"{where}: expires more than a year ahead: {latest} at the latest")
     return Suppression(patterns=patterns, reason=reason, expires=expires)

@@ -14,6 +14,7 @@ ROOT = "ComputeSanitizerOutput"
 PLACED = ("Precise", "Initcheck", "Synccheck")  # a thread at a line
 RACES = ("Analysis",)  # two accesses
 FOLLOWING = ("Api", "Sanitizer")  # what a lost context drags along
+UNCOUNTED = ("Sanitizer",)  # which the log's summary leaves out
 
 
 class ReportError(ValueError):
@@ -23,12 +24,15 @@ class ReportError(ValueError):
 @dataclass(frozen=True, kw_only=True)
 class Report:
     """`findings` lie at a place, `placed` counts their records before they were merged; `following` are
-    texts of API errors; `unknown` are kinds never seen.
+    texts of API errors, the first `leading` of them before any record with a place; a summary counts all
+    records but up to `uncounted`; `unknown` are kinds never seen.
     """
 
     findings: tuple[Finding, ...] = ()
     placed: int = 0
     following: tuple[str, ...] = ()
+    leading: int = 0
+    uncounted: int = 0
     unknown: tuple[str, ...] = ()
 
     @property
@@ -59,6 +63,7 @@ def _report(records: Iterable[Element], tool: str) -> Report:
     findings: list[Finding] = []
     following: list[str] = []
     unknown: list[str] = []
+    leading = uncounted = 0
     for record in records:
         kind = record.findtext("kind") or "(none)"
         if kind in PLACED and record.find("where") is not None:
@@ -67,12 +72,16 @@ def _report(records: Iterable[Element], tool: str) -> Report:
             findings.append(_race(record, tool))
         elif kind in FOLLOWING:
             following.append(record.findtext("what/text") or kind)
+            leading += not findings
+            uncounted += kind in UNCOUNTED
         else:
             unknown.append(kind)
     return Report(
         findings=merged(findings),
         placed=len(findings),
         following=tuple(following),
+        leading=leading,
+        uncounted=uncounted,
         unknown=tuple(unknown),
     )
 

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from datetime import date
+from datetime import date, timedelta
 from importlib import metadata
 from pathlib import Path
 
@@ -96,13 +96,24 @@ def test_a_suppression_without_reason_or_expiry_is_refused(tmp_path: Path, text:
     path = tmp_path / "known.toml"
     path.write_text(text)
     with pytest.raises(SuppressionError, match=words):
-        suppressions.read(path)
+        suppressions.read(path, date(2029, 6, 1))
+
+
+def test_a_suppression_of_more_than_a_year_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "known.toml"
+    path.write_text(ENTRY)
+    day = date(2030, 1, 31) - suppressions.LONGEST
+    assert len(suppressions.read(path, day)) == 1
+    with pytest.raises(SuppressionError, match="entry 1: expires more than a year ahead: 2030-01-30"):
+        suppressions.read(path, day - timedelta(days=1))
+    path.write_text(ENTRY.replace("2030-01-31", "9999-12-31"))
+    assert cli.main(["memcheck", "--suppressions", str(path)]) == 2
 
 
 def test_a_suppression_hides_what_fits_until_it_expires(tmp_path: Path) -> None:
     path = tmp_path / "known.toml"
     path.write_text(ENTRY)
-    entries = suppressions.read(path)
+    entries = suppressions.read(path, date(2029, 6, 1))
     one, other = (Finding(tool="memcheck", kind="x", text="t", kernel=k) for k in ("combine_a", "split"))
     assert suppressions.split([one, other], entries, date(2030, 1, 31)) == ((other,), (one,))
     assert suppressions.split([one, other], entries, date(2030, 2, 1)) == ((one, other), ())
@@ -161,7 +172,9 @@ def test_every_end_leaves_its_results_and_no_other_file_is_lost(
     given = [text for option, path in paths.items() for text in (option, str(path))]
     for _ in range(2):
         assert cli.main(["racecheck", "--backend", "host", *given]) == 2
-        assert json.loads(paths["--json"].read_text())["verdict"]["word"] == "usage"
+        written = json.loads(paths["--json"].read_text())
+        assert written["verdict"]["word"] == "usage" and written["outcome"] == "unknown"
+        assert written["reasons"][0]["code"] == "usage"
         assert 'failures="1"' in paths["--junit"].read_text()
     for option, path in paths.items():
         path.write_text("mine")

@@ -5,12 +5,14 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from sanitizer import cli
+from sanitizer import cli, subject
 from sanitizer.host import worker_environment
 from sanitizer.memory import MAPPED_BYTES, Arena
 
@@ -92,20 +94,53 @@ def test_others_may_refuse_in_their_own_words(example: Careless, capsys: pytest.
     assert "not refused: ValueError or TypeError" in capsys.readouterr().out
 
 
-def test_a_suppression_with_reason_and_expiry_applies_until_then(
-    tmp_path: Path, careless: Careless, capsys: pytest.CaptureFixture[str]
+def suppressing(path: Path, expires: date) -> Path:
+    path.write_text(f'[[suppress]]\nkind = "*"\nreason = "a test"\nexpires = {expires}\n')
+    return path
+
+
+def test_a_case_cut_short_at_a_suppressed_finding_is_undecided_until_the_expiry(
+    tmp_path: Path, careless: Careless, capsys: pytest.CaptureFixture[str], home: Path
 ) -> None:
-    library = careless(*CHECKED, "-DCARELESS=1")
-    entry = tmp_path / "known.toml"
-    text = '[[suppress]]\nfile = "*careless.cc"\nreason = "a test"\nexpires = {}\n'
-    for expires, code in (("2999-01-01", 0), ("2020-01-01", 1)):
-        entry.write_text(text.format(expires))
-        given = ("--library", str(library), "--suppressions", str(entry))
-        assert check(*given, cases="empty-all-3x64") == code
-        said = (
-            "0 cases clean, 2 planted found; 1 findings suppressed, 1 cases not clean and perhaps cut short"
+    library, cases = careless(*CHECKED, "-DCARELESS=1"), "empty-all-3x64,pad-both-8-3x64"
+    today = datetime.now().date()
+    for days, code in ((30, 3), (-1, 1)):
+        entry = suppressing(tmp_path / "known.toml", today + timedelta(days=days))
+        assert check("--library", str(library), "--suppressions", str(entry), cases=cases) == code
+        said = "undecided (cut-short: 2 cases ended the process at a finding, outcome not judged, first empty"
+        assert (said in capsys.readouterr().out) == (code == 3)
+    records = [json.loads(path.read_text()) for path in (home / "records").glob("*.json")]
+    assert sorted(record["outcome"] for record in records) == ["fail", "unknown"]
+    assert sorted(len(record["results"]["suppressed"]) for record in records) == [0, 2]
+
+
+def test_a_dirty_tree_is_undecided_in_every_result(
+    tmp_path: Path,
+    careless: Careless,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    home: Path,
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    clean, library = subject.resolve, careless(*CHECKED)
+    outputs = {"--json": tmp_path / "out.json", "--junit": tmp_path / "out.xml"}
+    given = ["--library", str(library), *(text for pair in outputs.items() for text in map(str, pair))]
+    for dirty, code, word, outcome in (
+        ((), 0, "admitted", "pass"),
+        (("a.py",), 3, "undecided", "unknown"),
+    ):
+        monkeypatch.setattr(
+            subject, "resolve", lambda *a, dirty=dirty, **k: replace(clean(*a, **k), dirty=dirty)
         )
-        assert (said in capsys.readouterr().out) == (code == 0)
+        assert check(*given, cases="empty-all-3x64") == code
+        shown, written = capsys.readouterr().out, json.loads(outputs["--json"].read_text())
+        assert f"verdict: {word} (" in shown and ("::error title=dirty-tree::" in shown) == bool(dirty)
+        assert (written["verdict"]["word"], written["outcome"]) == (word, outcome)
+        assert written["reasons"][0]["code"] == ("dirty-tree" if dirty else "memory-clean")
+        assert ElementTree.parse(outputs["--junit"]).getroot().get("failures") == str(len(dirty))
+    # A record holds what was measured; what edits mean is for the verdict over records to say.
+    records = [json.loads(path.read_text()) for path in (home / "records").glob("*.json")]
+    assert [record["outcome"] for record in records] == ["pass", "pass"]
 
 
 def test_a_library_without_checks_is_unknown(careless: Careless, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sanitizer import asan, xml_report
-from sanitizer.cuda import errors_counted
+from sanitizer.agreement import errors_counted
 from sanitizer.xml_report import ReportError
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -57,7 +57,7 @@ def test_a_race_names_both_accesses() -> None:
 
 def test_errors_that_follow_a_lost_context_are_kept_apart() -> None:
     report = xml_report.read(SAMPLES / "new_mem_mis.xml", "memcheck")
-    assert len(report.following) == 5 and not report.unknown
+    assert len(report.following) == 5 and (report.leading, report.uncounted) == (0, 1) and not report.unknown
     assert any("cudaErrorLaunchFailure" in text for text in report.following)
     graph = xml_report.read(SAMPLES / "graph_oob.xml", "memcheck")
     assert graph.findings[0].kernel == "oob_read" and not graph.unknown
@@ -92,20 +92,22 @@ def test_unknown_kinds_and_known_ones_without_a_place_are_named(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("log", "count"),
+    ("tool", "log", "count"),
     [
-        ("========= ERROR SUMMARY: 0 errors", 0),
-        ("========= ERROR SUMMARY: 1 error", 1),
-        ("========= ERROR SUMMARY: 64 errors\n", 64),
-        ("========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)", 1),
-        ("========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)", 0),
-        ("========= ERROR SUMMARY: 3 errors\n========= ERROR SUMMARY: 0 errors", 0),
-        ("========= COMPUTE-SANITIZER", None),
-        ("", None),
+        ("memcheck", "========= ERROR SUMMARY: 0 errors", 0),
+        ("memcheck", "========= ERROR SUMMARY: 1 error", 1),
+        ("initcheck", "========= ERROR SUMMARY: 64 errors\n", 64),
+        ("racecheck", "========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)", 1),
+        ("racecheck", "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)", 0),
+        ("racecheck", "========= ERROR SUMMARY: 0 errors", None),
+        ("synccheck", "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)", None),
+        ("memcheck", "========= ERROR SUMMARY: 3 errors\n========= ERROR SUMMARY: 0 errors", 0),
+        ("memcheck", "========= COMPUTE-SANITIZER", None),
+        ("memcheck", "", None),
     ],
 )
-def test_summaries(log: str, count: int | None) -> None:
-    assert errors_counted(log) == count
+def test_summaries(tool: str, log: str, count: int | None) -> None:
+    assert errors_counted(log, tool) == count
 
 
 def test_an_overflow_is_placed_at_the_first_frame_of_ours() -> None:
