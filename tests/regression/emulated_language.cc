@@ -113,6 +113,21 @@ void barriers() {
           __syncthreads();
           return true;
         }));
+  check("lanes that have ended count with their warp", holds(64, [](int thread) {
+          if (thread % 32 >= 8 && thread != 63) return true;
+          __barrier_sync_count(1, 64);
+          return true;
+        }));
+  check("lanes that have arrived and ended count once", holds(96, [](int thread) {
+          if (thread >= 64) {
+            if (thread % 2) simt::block->arrive_at(1, 96);
+            if (thread % 2 == 0) __barrier_sync_count(1, 96);
+            return true;
+          }
+          if (thread == 7) __nanosleep(1);
+          __barrier_sync_count(1, 96);
+          return true;
+        }));
   check("a barrier that nobody else comes to", ends_with(64, "64 at a barrier of the block", [] {
           __barrier_sync_count(threadIdx.x < 32 ? 1 : 2, 64);
         }));
@@ -162,18 +177,37 @@ void arithmetic() {
                          __saturatef(nan) == 0.0f);
 }
 
-void atomics() {
+void change(bool& right) {
   static unsigned cell;
   const auto gives = [](unsigned from, unsigned old, unsigned to) { return old == from && cell == to; };
   cell = 5;
-  bool right = gives(5, atomicAdd(&cell, 3u), 8) && gives(8, atomicSub(&cell, 1u), 7) &&
-               gives(7, atomicMin(&cell, 9u), 7);
+  right = right && gives(5, atomicAdd(&cell, 3u), 8) && gives(8, atomicSub(&cell, 1u), 7) &&
+          gives(7, atomicMin(&cell, 9u), 7);
   right = right && gives(7, atomicMax(&cell, 9u), 9) && gives(9, atomicInc(&cell, 9u), 0) &&
           gives(0, atomicDec(&cell, 9u), 9);
   right = right && gives(9, atomicCAS(&cell, 8u, 1u), 9) && gives(9, atomicCAS(&cell, 9u, 1u), 1);
   right = right && gives(1, atomicExch(&cell, 6u), 6) && gives(6, atomicAnd(&cell, 3u), 2) &&
           gives(2, atomicOr(&cell, 5u), 7);
-  check("atomics", right && gives(7, atomicXor(&cell, 2u), 5));
+  right = right && gives(7, atomicXor(&cell, 2u), 5);
+}
+
+void atomics() {
+  bool right = true;
+  const auto no_error = run(1, [&] { change(right); }).empty();
+  check("atomics", right && no_error);
+  check("a lock", holds(64, [](int thread) {
+          static unsigned lock, count;
+          if (thread == 0) lock = count = 0;
+          __syncthreads();
+          while (atomicCAS(&lock, 0u, 1u) != 0) continue;
+          const unsigned mine = count;
+          __nanosleep(1);
+          count = mine + 1;
+          atomicExch(&lock, 0u);
+          __syncthreads();
+          return count == 64;
+        }));
+  static unsigned cell;
   check("loads and stores with hints", (__stcs(&cell, 4u), __ldg(&cell) == 4u && __ldcs(&cell) == 4u));
 }
 

@@ -1,5 +1,5 @@
 // Loads and stores with a hint for the caches, atomics, clocks. Threads are switched only where they wait, so
-// that a plain read and write are atomic.
+// that a plain read and write are atomic. Who looks again and again lets the others go on.
 #pragma once
 
 #include "simt.h"
@@ -37,6 +37,7 @@ inline unsigned long long moved(unsigned long long address, int bytes) { return 
 
 template <typename T, typename Change>
 T exchanged(T* address, Change change) {
+  block->yield();
   const T old = *address;
   *address = change(old);
   return old;

@@ -131,11 +131,9 @@ void Block::enter() {
 void Block::end() {
   fibers_[size_t(current_)].done = true;
   --running_;
-  for (Barrier& each : named_) {
-    if (each.whole) open_if_all(each, running_);
-  }
   Exchange& lanes = warp();
   lanes.alive &= ~(1u << current_ % kLanes);
+  for (Barrier& each : named_) open_if_all(each, each.whole ? running_ : needed_at(each));
   for (auto& [mask, barrier] : lanes.barriers) open_if_all(barrier, __builtin_popcount(mask & lanes.alive));
 }
 
@@ -219,15 +217,30 @@ Votes Block::wait_for_all(bool predicate, int name) {
 }
 
 void Block::wait_at(int name, int parties) {
-  named(name).whole = false;
-  wait(named(name), parties);
+  come_to(named(name), parties);
+  wait(named(name), needed_at(named(name)));
 }
 
 void Block::arrive_at(int name, int parties) {
   Barrier& barrier = named(name);
-  barrier.whole = false;
+  come_to(barrier, parties);
   ++barrier.arrived;
-  open_if_all(barrier, parties);
+  open_if_all(barrier, needed_at(barrier));
+}
+
+void Block::come_to(Barrier& barrier, int parties) {
+  barrier.whole = false;
+  barrier.parties = parties;
+  barrier.came[size_t(current_ / kLanes)] |= 1u << current_ % kLanes;
+}
+
+// Arrivals that open it: a warp counts with all its lanes, as the PTX manual says.
+int Block::needed_at(const Barrier& barrier) const {
+  int ended = 0;
+  for (size_t i = 0; i < warps_.size(); ++i) {
+    if (barrier.came[i] != 0) ended += __builtin_popcount(~warps_[i].alive & ~barrier.came[i]);
+  }
+  return barrier.parties - ended;
 }
 
 void Block::wait_for_lanes(uint32_t mask) {
@@ -259,6 +272,7 @@ void Block::wait(Barrier& barrier, int parties) {
 bool Block::open_if_all(Barrier& barrier, int parties) {
   if (barrier.arrived == 0 || barrier.arrived != parties) return false;
   barrier.arrived = 0;
+  barrier.came.fill(0);
   ++barrier.generation;
   barrier.votes[barrier.generation % 2] = Votes{};
   return true;

@@ -17,8 +17,11 @@
 namespace simt {
 
 constexpr int kLanes = 32;
+constexpr int kWarps = 32;  // of a block at most
 constexpr int kBarriers = 16;
 constexpr uint32_t kWarp = 0xFFFFFFFFu;
+
+inline bool is_named(uint32_t mask, int lane) { return (mask >> lane & 1) != 0; }
 
 struct Index {
   unsigned x = 0, y = 0, z = 0;
@@ -32,7 +35,9 @@ struct Barrier {
   int arrived = 0;
   unsigned generation = 0;
   bool whole = false;  // all threads of the block that have not ended must come
-  Votes votes[2];      // of those who came, in even and in odd generations
+  int parties = 0;     // else so many, and of a warp that came those that have ended count as there
+  std::array<uint32_t, kWarps> came{};  // lanes of each warp
+  Votes votes[2];                       // of those who came, in even and in odd generations
 };
 
 // What the lanes of a warp show each other. Lanes wait with a mask of those that must come; disjoint masks
@@ -91,6 +96,8 @@ class Block {
   void end();
   void wait(Barrier& barrier, int parties);
   Barrier& named(int name);
+  void come_to(Barrier& barrier, int parties);
+  int needed_at(const Barrier& barrier) const;
   static bool open_if_all(Barrier& barrier, int parties);
   bool is_of_block(const Barrier* barrier) const;
   std::string stuck() const;
@@ -123,7 +130,6 @@ uint32_t to_shared(const void* generic);
 unsigned char* from_shared(uint32_t address);
 
 inline int lane() { return block->current() % kLanes; }
-inline bool is_named(uint32_t mask, int lane) { return (mask >> lane & 1) != 0; }
 
 // Shows `count` words to the lanes that `mask` names, and lets `read` look at theirs. What others showed
 // before is rubbish.

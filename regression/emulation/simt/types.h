@@ -3,6 +3,9 @@
 #pragma once
 
 #define __CUDACC__
+#define __CUDACC_RTC__
+#define __CUDACC_VER_MAJOR__ 12
+#define __CUDACC_VER_MINOR__ 8
 #define __CUDA_ARCH__ (GROUPED_SM * 10)
 #define __device__
 #define __host__
