@@ -97,9 +97,7 @@ def _measurements(sides: dict[str, Path], controls: str) -> list[list[str]]:
     commands = [["regression", "replay", "--artifact", path, "--groups", g] for path, g in groups.items()]
     hosts = [path for target, path in candidate.items() if _has_goldens(*target)]
     commands += [["regression", "contract", "--artifact", path] for path in hosts]
-    host = ("host", "sm_70")
-    if host in candidate:
-        commands.append(["sanitizer", "memcheck", "--cases", "core", "--artifact", candidate[host]])
+    commands += [["sanitizer", "memcheck", "--cases", "core", "--artifact", path] for path in hosts]
     for target, path in candidate.items():
         if target[0] == "cuda":
             # A foreign library has no compiler's report to compare with.
@@ -204,7 +202,8 @@ for command, text in COMMANDS.items():
 @nox.session(venv_backend="none", default=False)
 def fuzz(session: nox.Session) -> None:
     """Draw random calls until one breaks a rule or time is up: `-- [--minutes M] [--seed S]`; 10 minutes."""
-    amount = [] if {"--minutes", "--examples", "--example"} & set(session.posargs) else ["--minutes", "10"]
+    given = {option.partition("=")[0] for option in session.posargs}
+    amount = [] if {"--minutes", "--examples", "--example"} & given else ["--minutes", "10"]
     module(session, python(session, "run", "test"), "regression", "fuzz", *amount, *session.posargs)
 
 

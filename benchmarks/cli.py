@@ -17,7 +17,7 @@ from benchmarks.latency import command as latency
 from benchmarks.nightly import command as nightly
 from benchmarks.peers import command as peers
 from benchmarks.static import command as static
-from evidence import ending
+from evidence import ending, store
 from evidence.ending import EXIT_CODES, Verdict
 
 VERBS = {
@@ -67,6 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     trouble = ending.prepare(getattr(options, "json", None)) or ending.prepare(
         getattr(options, "plot", None), option="--plot", is_result=plot.is_plot
     )
+    trouble = trouble or store.trouble()
     if trouble is not None:
         return ending.end(Verdict(word="unknown", code="usage", text=trouble))
     try:

@@ -83,6 +83,19 @@ def _contract(backend: str, arch: str) -> Requirement:
     )
 
 
+def _memcheck(backend: str, arch: str) -> Requirement:
+    return Requirement(
+        kind="memcheck",
+        backend=backend,
+        arch=arch,
+        selection={"cases": "core"},
+        on_gpu=backend == "cuda",
+        only_if_cuda_differs=backend == "cuda",
+        command=f"python -m sanitizer memcheck --backend {backend} --arch {arch} --cases core"
+        " --artifact CANDIDATE",
+    )
+
+
 def _static(arch: str) -> Requirement:
     return Requirement(
         kind="static",
@@ -129,26 +142,11 @@ POLICY = (
     *(_host_replay(arch, "base") for arch in HOST_ARCHITECTURES),
     *(_contract("host", arch) for arch in HOST_ARCHITECTURES),
     *(_static(arch) for arch in CUDA_ARCHITECTURES),
-    Requirement(
-        kind="memcheck",
-        backend="host",
-        arch="sm_70",
-        selection={"cases": "core"},
-        command="python -m sanitizer memcheck --backend host --arch sm_70 --cases core --artifact CANDIDATE",
-    ),
+    *(_memcheck("host", arch) for arch in HOST_ARCHITECTURES),
     *(_emulation(arch) for arch in CUDA_ARCHITECTURES),
     *(_gpu_replay(arch) for arch in CUDA_ARCHITECTURES),
     *(_contract("cuda", arch) for arch in CUDA_ARCHITECTURES),
-    Requirement(
-        kind="memcheck",
-        backend="cuda",
-        arch=GPU_ARCHITECTURE,
-        selection={"cases": "core"},
-        on_gpu=True,
-        only_if_cuda_differs=True,
-        command=f"python -m sanitizer memcheck --backend cuda --arch {GPU_ARCHITECTURE} --cases core"
-        " --artifact CANDIDATE",
-    ),
+    _memcheck("cuda", GPU_ARCHITECTURE),
     *(_abba(arch) for arch in CUDA_ARCHITECTURES),
 )
 

@@ -29,6 +29,17 @@ class Loaded:
     unreadable: tuple[Unreadable, ...] = ()
 
 
+def trouble(folder: Path | None = None) -> str | None:
+    """Why no record could be kept there, or None: to be known before anything is measured."""
+    wanted = folder or places.records()
+    try:
+        wanted.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=wanted):
+            return None
+    except OSError as error:
+        return f"{wanted}: {error.strerror}: set ${places.HOME_VARIABLE} to a folder that can be written"
+
+
 def append(record: Record, folder: Path | None = None) -> Path:
     """Write a record and return its path. The same record again is kept once; nothing is ever overwritten."""
     target = (folder or places.records()) / file_name(record)

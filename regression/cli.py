@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evidence import ending
+from evidence import ending, store
 from regression import command, judge
 from regression.emulation import command as emulation
 from regression.faults import command as faults
@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = parser().parse_args(arguments)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else ending.EXIT_CODES["usage"]
-    trouble = ending.prepare(options.json)
+    trouble = ending.prepare(options.json) or store.trouble()
     judgement = _told(options) if trouble is None else judge.usage(trouble)
     for line in judgement.details():
         print(line)

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from evidence import ending
+from evidence import ending, store
 from evidence.ending import EXIT_CODES
 from sanitizer import command, judge, leakcheck, outputs
 from sanitizer.batch import MOST_FAULTS
@@ -77,6 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     trouble = ending.prepare(options.json) or ending.prepare(
         options.junit, option="--junit", is_result=outputs.is_junit
     )
+    trouble = trouble or store.trouble()
     try:
         found = command.run(options) if trouble is None else judge.usage(trouble)
         if trouble is None:

@@ -102,9 +102,9 @@ def _host(night: Night) -> Iterator[Step | Missing]:
         base = night.base.folders.get(("host", arch))
         if base is not None and base != folder:
             yield _control(arch, base)
+        memory = ("sanitizer", "memcheck", "--backend", "host", "--artifact", folder)
+        yield Step(name=f"memcheck host {arch}", arguments=memory)
         if arch == HOST_ARCHITECTURES[0]:
-            memory = ("sanitizer", "memcheck", "--backend", "host", "--artifact", folder)
-            yield Step(name=f"memcheck host {arch}", arguments=memory)
             yield Step(name=f"fuzz host {arch}", arguments=("regression", "fuzz", *chosen, *night.fuzzed))
             yield _host_faults(night, arch)
     for (backend, arch), folder in night.candidate.folders.items():
