@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -17,6 +18,8 @@ from artifacts.errors import ArtifactsError
 from artifacts.sides import Side
 from grouped_attention.build import VARIANTS
 
+# What `clean` writes: folders of the store, named by what went into them.
+ARTIFACT = re.compile(r"/[0-9a-f]{60,64}$")
 EXIT_OK, EXIT_USAGE, EXIT_UNKNOWN, EXIT_ERROR = 0, 2, 4, 5
 
 
@@ -174,18 +177,32 @@ def _prepare(path: Path | None) -> None:
     """Delete an earlier run's result; what is none of ours is never written over."""
     if path is None:
         return
-    if path.exists() and not _is_result(path):
+    if os.path.lexists(path) and not _is_result(path):
         raise ArtifactsError("usage", f"--json {path} is no result of an earlier run: choose another path")
     path.unlink(missing_ok=True)
     path.parent.mkdir(parents=True, exist_ok=True)
 
 
 def _is_result(path: Path) -> bool:
+    """Whether a file holds nothing, or what a verb of this command line writes as JSON."""
+    if not path.is_file():
+        return False
     try:
         value = json.loads(path.read_bytes() or b"[]")
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
-    return isinstance(value, list) or (isinstance(value, dict) and "artifacts" in value)
+    if isinstance(value, dict):
+        return {"schema", "origin", "artifacts"} <= value.keys()
+    return isinstance(value, list) and all(map(_is_item, value))
+
+
+def _is_item(value: object) -> bool:
+    """An artifact that was removed, a check, or a stored artifact."""
+    if isinstance(value, str):
+        return ARTIFACT.search(value) is not None
+    return isinstance(value, dict) and (
+        {"ok", "needed_for"} <= value.keys() or {"problem", "directory"} <= value.keys()
+    )
 
 
 def _write(path: Path | None, value: Any) -> None:

@@ -109,8 +109,11 @@ def test_a_result_takes_the_place_of_a_result_alone(
     path = tmp_path / "new" / "list.json"
     for _ in range(2):
         assert cli.main(["list", "--json", str(path)]) == 0 and isinstance(read(path), list)
-    path.write_text("mine")
-    assert cli.main(["list", "--json", str(path)]) == 2 and path.read_text() == "mine"
+    path.write_text(json.dumps([f"/store/{'0f' * 30}"]))
+    assert cli.main(["list", "--json", str(path)]) == 0
+    for mine in ("mine", '["alice"]', '{"artifacts": 1}', '[{"name": "x"}]', "[1]"):
+        path.write_text(mine)
+        assert cli.main(["list", "--json", str(path)]) == 2 and path.read_text() == mine
     assert "is no result of an earlier run" in capsys.readouterr().err
 
 
