@@ -165,6 +165,10 @@ TIMING: Mapping[str, tuple[str, str]] = {
 
 MEMORY: Mapping[str, tuple[str, str]] = {
     "memory-clean": ("All cases are clean, and the planted faults were found.", "Nothing to do."),
+    "clean-but-suppressed": (
+        "All cases ended rightly, and some findings are suppressed.",
+        "Fix them before the suppression expires.",
+    ),
     "memory-error": (
         "A tool found a fault; file and line are named.",
         "Fix it, or suppress it with a reason.",

@@ -51,7 +51,8 @@ def judge(
     broken = _broken(standing, complaints)
     doubts = _doubts(names, controls, attempts, planted)
     unjudged = _unjudged({*names} - {finding.case for finding in standing}, attempts)
-    praise = Reason(code="memory-clean", text=_praise(names, controls, suppressed, scope))
+    code = "clean-but-suppressed" if suppressed else "memory-clean"
+    praise = Reason(code=code, text=_praise(names, controls, suppressed, scope))
     words = {"rejected": broken, "unknown": doubts, "undecided": unjudged}
     return Judgement(
         word=next((word for word, reasons in words.items() if reasons), "admitted"),

@@ -1,4 +1,4 @@
-"""Starts one process with time limits, in a group of its own, and reads how it ended."""
+"""Starts one process with time limits, in a session of its own, and reads how it ended."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-POLL_S = 0.2
+POLL_S = 0.1
+SETTLE_S = 0.02
+GENERATIONS = 50  # of processes that fork while they are being killed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,27 +61,44 @@ def run(command: Sequence[str], *, log: Path, limits: Limits, env: Mapping[str, 
 
 def _wait(child: subprocess.Popen[bytes], limits: Limits) -> int | None:
     started = since = time.monotonic()
-    size = 0
+    size, expired = 0, False
     try:
-        while child.poll() is None:
+        while not expired and not _has_ended(child):
             now = time.monotonic()
             grown = limits.watched.stat().st_size if limits.watched.is_file() else 0
             if grown != size:
                 size, since = grown, now
                 limits.grown()
-            if now - since > limits.quiet_s or now - started > limits.whole_s:
-                return None
-            _sleep(child)
-        return child.returncode
+            expired = now - since > limits.quiet_s or now - started > limits.whole_s
+            time.sleep(POLL_S)
     finally:
-        if child.poll() is None:
-            # The group is the child's own: it holds whatever the tool started.
-            os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
+        # Always, and before the child's number can be given to another: a kernel may have forked.
+        _end_session(child.pid)
+        child.wait()
+    return None if expired else child.returncode
 
 
-def _sleep(child: subprocess.Popen[bytes]) -> None:
+def _has_ended(child: subprocess.Popen[bytes]) -> bool:
+    """Without reaping it."""
+    return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _end_session(leader: int) -> None:
+    """Kill the leader, and whatever it started that made no session of its own."""
+    for _ in range(GENERATIONS):
+        there = [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/stat") if _is_in(path, leader)]
+        for number in there:
+            with suppress(ProcessLookupError):
+                os.kill(number, signal.SIGKILL)
+        if not there:
+            return
+        time.sleep(SETTLE_S)
+
+
+def _is_in(stat: Path, leader: int) -> bool:
+    """Whether a process lives, and belongs to the leader's session."""
     try:
-        child.wait(timeout=POLL_S)
-    except subprocess.TimeoutExpired:
-        return
+        state, _parent, _group, session = stat.read_text().rpartition(")")[2].split()[:4]
+    except (OSError, ValueError):
+        return False
+    return state not in ("Z", "X") and int(session) == leader

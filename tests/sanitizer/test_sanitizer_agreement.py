@@ -206,3 +206,4 @@ def test_a_suppressed_finding_passes_only_in_a_case_that_ended(tmp_path: Path) -
         xml = reports(tool)["control, kernel" if tool == "racecheck" else "kernel"]
         found = judged(collected(tool, tmp_path, xml, logs(tool)[log], events(tool)[marks]), known)
         assert found.word == word and any(text in reason.text for reason in found.reasons)
+        assert (found.reasons[0].code == "clean-but-suppressed") == (word == "admitted")

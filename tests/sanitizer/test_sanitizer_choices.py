@@ -16,6 +16,7 @@ from sanitizer.host import worker_environment
 from sanitizer.process import Limits, run
 from sanitizer.suppressions import SuppressionError
 
+ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
 ENTRY = '[[suppress]]\nkernel = "combine*"\nreason = "known"\nexpires = 2030-01-31\n'
 
 
@@ -134,23 +135,40 @@ def limits(folder: Path, whole_s: float = 60.0, quiet_s: float = 60.0) -> Limits
     return Limits(whole_s=whole_s, quiet_s=quiet_s, watched=folder / "marks")
 
 
+def lives(pid: Path) -> bool:
+    stat = Path(f"/proc/{pid.read_text().strip()}/stat")
+    return stat.exists() and stat.read_text().rsplit(")", 1)[1].split()[0] not in ("Z", "X")
+
+
 @pytest.mark.parametrize("limit", [{"whole_s": 1.0}, {"quiet_s": 1.0}])
 def test_a_process_past_a_limit_takes_its_children_along(tmp_path: Path, limit: dict[str, float]) -> None:
     pid = tmp_path / "pid"
     command = ["sh", "-c", f"sleep 600 & echo $! > {pid}; wait"]
-    env = {"PATH": "/usr/bin:/bin"}
-    ended = run(command, log=tmp_path / "log", limits=limits(tmp_path, **limit), env=env)
+    ended = run(command, log=tmp_path / "log", limits=limits(tmp_path, **limit), env=ENVIRONMENT)
     assert ended.status is None and ended.text == "ran past its time limit"
-    stat = Path(f"/proc/{pid.read_text().strip()}/stat")
-    assert not stat.exists() or stat.read_text().rsplit(")", 1)[1].split()[0] in ("Z", "X")
-    assert run(["false"], log=tmp_path / "log", limits=limits(tmp_path), env=env).status == 1
+    assert not lives(pid)
+    assert run(["false"], log=tmp_path / "log", limits=limits(tmp_path), env=ENVIRONMENT).status == 1
+
+
+@pytest.mark.parametrize("group", ["", "os.setpgid(0, 0);"])
+def test_a_process_that_ends_takes_its_children_along(tmp_path: Path, group: str) -> None:
+    pid = tmp_path / "pid"
+    forking = f"import os, time\nif os.fork() == 0: {group} open({str(pid)!r}, 'w').write(str(os.getpid())); "
+    waiting = f"time.sleep(600)\nwhile not os.path.exists({str(pid)!r}): time.sleep(0.01)\n"
+    ended = run(
+        [sys.executable, "-c", f"{forking}{waiting}time.sleep(0.2)\nraise SystemExit(3)"],
+        log=tmp_path / "log",
+        limits=limits(tmp_path),
+        env=ENVIRONMENT,
+    )
+    assert ended.status == 3 and not lives(pid)
 
 
 def test_marks_that_keep_coming_are_no_hang(tmp_path: Path) -> None:
     seen: list[int] = []
     watched = Limits(whole_s=60, quiet_s=1.5, watched=tmp_path / "marks", grown=lambda: seen.append(1))
     command = ["sh", "-c", f"for n in 1 2 3 4 5 6; do echo $n >> {watched.watched}; sleep 0.5; done"]
-    ended = run(command, log=tmp_path / "log", limits=watched, env={"PATH": "/usr/bin:/bin"})
+    ended = run(command, log=tmp_path / "log", limits=watched, env=ENVIRONMENT)
     assert ended.status == 0 and len(seen) >= 3
 
 
