@@ -21,6 +21,7 @@ CHECKED = {
     "admitted": "pass",
     "undecided": "pass",
     "rejected": "fail",
+    "usage": "unknown",
     "unknown": "unknown",
     "error": "error",
 }

@@ -114,7 +114,7 @@ def _told(options: argparse.Namespace) -> Judgement:
     judgement = _run(options)
     try:
         reasons = [(reason.code, reason.text) for reason in judgement.reasons]
-        ending.write_bare(options.json, ending.CHECKED.get(judgement.word), reasons)
+        ending.write_bare(options.json, ending.CHECKED[judgement.word], reasons)
     except OSError as error:
         return judge.error("machinery", str(error))
     return judgement
