@@ -146,11 +146,11 @@ def _own(checked: Checked) -> tuple[str, ...]:
 
 def _leak_launch(checked: Checked, folder: Path) -> tuple[Launch, str, tuple[str, ...]]:
     backend = checked.subject.backend
-    instrumented = backend == "host" and subject.instrumented(checked.library)
-    library = subject.copy(checked.library, folder) if instrumented else checked.library
-    extra = host.environment() if instrumented else cuda.CACHING_OFF
+    with_runtime = backend == "host" and subject.needs_runtime(checked.library)
+    library = subject.copy(checked.library, folder) if with_runtime else checked.library
+    extra = host.environment() if with_runtime else cuda.CACHING_OFF
     launch = leakcheck.launcher(backend, library, extra)
-    return launch, f"{leakcheck.TOOL}, {CALLS} calls each", leaks.controls(backend, instrumented)
+    return launch, f"{leakcheck.TOOL}, {CALLS} calls each", leaks.controls(backend, with_runtime)
 
 
 def _keep(

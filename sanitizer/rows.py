@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from torch import Tensor
+
 from fixtures.cases.execute import Executor
-from fixtures.cases.realise import realise
+from fixtures.cases.realise import over_capacity, realise
 from fixtures.cases.spec import Spec
 from sanitizer.memory import Arena
 
@@ -28,7 +31,8 @@ class Rows:
     executor: Executor = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "executor", replace(Executor.of(self.extension), own_words=self.own))
+        executor = replace(Executor.of(self.extension), own_words=self.own, judge=unexplained)
+        object.__setattr__(self, "executor", executor)
 
     def complaint(self, spec: Spec) -> str | None:
         """What is wrong with the row's outcome, None if nothing is; a fault ends the process."""
@@ -44,6 +48,14 @@ class Rows:
         made = realise(spec, arena.allocate)
         acc, max_sum = getattr(self.extension, PARTIALS)(*made.tensors, **made.scales)
         (acc.sum() + max_sum.sum()).item()
+
+
+def unexplained(spec: Spec, lens: Sequence[int], out: Tensor) -> Iterator[str]:
+    """NaN from inputs without any, which the control may have too: of memory that nobody wrote, perhaps."""
+    if spec.nans or spec.wild or spec.special:
+        return
+    for row in (out.isnan().cpu() & ~over_capacity(spec, lens)).any(dim=2).any(dim=1).nonzero():
+        yield f"lengths {tuple(lens)}: NaN in row {int(row)} of inputs without one: uninitialised memory?"
 
 
 def has_partials(spec: Spec) -> bool:

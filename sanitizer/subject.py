@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,9 @@ from evidence.record import Subject
 from sanitizer import host
 
 TWIN = "address"
-MARKS_OF_INSTRUMENTATION = (b"__asan_report_load", b"__asan_report_store")
+# Checks inline, which call a report, or as calls; by name in the table of symbols.
+CHECKS = re.compile(rb"\0__asan_(?:report_)?(?:exp_)?(?:load|store)(?:\d+|N|_n)(?:_noabort)?\0")
+LINKED = re.compile(rb"\0(?:libasan\.so[.\d]*|__asan_init)\0")
 MARK_OF_UBSAN = b"__ubsan_handle"
 
 
@@ -56,8 +59,12 @@ def resolve(options: argparse.Namespace, *, twin: bool) -> Checked:
 
 def instrumented(library: Path) -> bool:
     """True when the library calls AddressSanitizer's checks."""
-    content = library.read_bytes()
-    return any(mark in content for mark in MARKS_OF_INSTRUMENTATION)
+    return CHECKS.search(library.read_bytes()) is not None
+
+
+def needs_runtime(library: Path) -> bool:
+    """True when the library can't be loaded without AddressSanitizer's runtime, checks or none."""
+    return instrumented(library) or LINKED.search(library.read_bytes()) is not None
 
 
 def checks(library: Path) -> str:
@@ -83,7 +90,7 @@ def _side(options: argparse.Namespace) -> Side:
 
 def _opened(path: Path) -> Side:
     """The side of a path; an instrumented library can be asked what it is only beside its runtime."""
-    if not path.is_file() or not instrumented(path):
+    if not path.is_file() or not needs_runtime(path):
         return from_path(path)
     before = dict(os.environ)
     os.environ.update(host.environment())
@@ -112,11 +119,13 @@ def _only(side: Side, options: argparse.Namespace) -> Binary:
 def _twin(binary: Binary, side: Side) -> Binary:
     """The address build of the same sources: the work tree's, else the revision's."""
     if binary.source_digest is None:
-        raise SubjectError(
-            "not-instrumented",
-            f"{binary.library.name} came without sources: compile it with "
-            "-fsanitize=address -g, or pass an artifact",
-        )
+        what = "came without sources: compile it with -fsanitize=address -g, or pass an artifact"
+        if needs_runtime(binary.library):
+            what = (
+                "is linked with AddressSanitizer, but compiled without its checks: give -fsanitize=address -g"
+            )
+            what += " where it is compiled, too"
+        raise SubjectError("not-instrumented", f"{binary.library.name} {what}")
     targets = Targets(backends=("host",), architectures=(binary.arch,), variant=TWIN)
     for revision in ("worktree", side.revision):
         made = None if revision is None else artifacts.candidate(revision, targets, progress=_silent)

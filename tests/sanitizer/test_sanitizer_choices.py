@@ -1,6 +1,7 @@
 """What is found, chosen and suppressed, and what is refused with a reason."""
 
 import json
+import os
 import subprocess
 import sys
 from datetime import date, timedelta
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from evidence import machine
-from sanitizer import cli, command, controls, outputs, planting, suppressions, tools
+from sanitizer import cli, command, controls, marks, outputs, planting, suppressions, tools
 from sanitizer.findings import Finding, merged
 from sanitizer.host import worker_environment
 from sanitizer.process import Limits, run
@@ -162,6 +163,19 @@ def test_a_process_that_ends_takes_its_children_along(tmp_path: Path, group: str
         env=ENVIRONMENT,
     )
     assert ended.status == 3 and not lives(pid)
+
+
+def test_a_copy_of_the_worker_leaves_no_marks(tmp_path: Path) -> None:
+    writer = marks.Writer(tmp_path / "marks")
+    writer.write("begin", case="a")
+    child = os.fork()
+    if child == 0:
+        writer.write("end", case="a", complaint=None)
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert marks.read(tmp_path / "marks").open == "a"
+    writer.write("end", case="a", complaint=None)
+    assert marks.read(tmp_path / "marks").ended == {"a": None}
 
 
 def test_marks_that_keep_coming_are_no_hang(tmp_path: Path) -> None:

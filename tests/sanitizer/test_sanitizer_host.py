@@ -149,6 +149,38 @@ def test_a_library_without_checks_is_unknown(careless: Careless, capsys: pytest.
     assert "verdict: unknown (not-instrumented: careless.so" in capsys.readouterr().out
 
 
+CALLS = ("--param", "asan-instrumentation-with-call-threshold=0")
+
+
+def test_checks_that_are_calls_count(careless: Careless, capsys: pytest.CaptureFixture[str]) -> None:
+    library = careless(*CHECKED, *CALLS, "-DCARELESS=1")
+    assert b"__asan_report_load" not in library.read_bytes()
+    assert check("--library", str(library), cases="empty-all-3x64") == 1
+    assert f"careless.cc:{line_of('sink = codes')}" in capsys.readouterr().out
+
+
+def test_a_library_that_is_only_linked_with_the_runtime_is_unknown(
+    careless: Careless, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Compiled without the checks: no_sanitize is what a file without the flag comes to."""
+    library = careless("-fsanitize=address", "-fno-sanitize=all", "-Wl,--no-as-needed", "-lasan")
+    assert not subject.instrumented(library) and subject.needs_runtime(library)
+    assert check("--library", str(library), cases="core") == 4
+    shown = capsys.readouterr().out
+    assert "unknown (not-instrumented: careless.so is linked with AddressSanitizer, but compiled wi" in shown
+    assert cli.main(["leakcheck", "--library", str(library), "--cases", "own-output-3x64"]) == 0
+
+
+def test_memory_that_nobody_wrote_shows_in_the_outcome(
+    example: Careless, capsys: pytest.CaptureFixture[str]
+) -> None:
+    library = example(
+        ("std::vector<double> sum(dim);", "double* sum = new double[dim]; std::fill(sum + 1, sum + dim, 0);")
+    )
+    assert check("--library", str(library), cases="page-16-len-16-3x64") == 1
+    assert "NaN in row 0 of inputs without one: uninitialised memory?" in capsys.readouterr().out
+
+
 def test_an_arena_gives_exact_aligned_memory() -> None:
     with Arena("cpu") as arena:
         for count in (1, 24, 4097, MAPPED_BYTES + 48):

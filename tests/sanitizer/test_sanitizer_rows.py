@@ -47,7 +47,7 @@ def test_without_poison_only_what_may_be_read_is_written() -> None:
 class Blind:
     """A library whose debug operation fails."""
 
-    backend = "host"
+    backend, functions = "host", frozenset[str]()
 
     def __init__(self, extension: Extension) -> None:
         self.grouped_e4m3_fp32, self.workspace = extension.grouped_e4m3_fp32, extension.workspace
