@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,9 +11,11 @@ import torch
 from torch import Tensor
 
 from fixtures import oracle
-from fixtures.cases import Spec
-from fixtures.cases.execute import Executor
+from fixtures.cases import Spec, implementation
+from fixtures.cases.environment import BrokenPromiseError
+from fixtures.cases.execute import Executor, Others, others_of
 from fixtures.cases.realise import control, over_capacity
+from fixtures.cases.refused import as_bytes
 from regression import call
 from regression.contract.arena import Arena
 from regression.contract.gates import Violation, over_budget
@@ -22,8 +25,12 @@ from regression.target import Target
 WATCHED_BYTES = 1 << 27
 
 
-class InputsChangedError(Exception):
+class InputsChangedError(BrokenPromiseError):
     """A call wrote to its inputs."""
+
+
+class ReturnedError(BrokenPromiseError):
+    """A call returned what it may not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +46,8 @@ class Rows:
         """For a target of any kind."""
         truths: dict[tuple[object, ...], Tensor] = {}
         executor = Executor(
-            attend=_watched(target),
+            attend=_watched(target, target.attend),
+            others=_watched_others(target),
             device=target.device,
             workspace=None if target.extension is None else target.extension.workspace,
             own_words=is_own(target),
@@ -55,7 +63,7 @@ class Rows:
             found = [Violation(gate=gate, text=text) for text in self._complaints(spec, arena)]
         except InputsChangedError as error:
             return (Violation(gate="output-written", text=f"{spec.name}: {error}"),)
-        except call.KernelError as error:
+        except (call.KernelError, BrokenPromiseError) as error:
             return (Violation(gate="kernel-failed", text=f"{spec.name}: {error}"),)
         strayed = arena.strayed()
         if strayed:
@@ -69,7 +77,7 @@ class Rows:
             # An exception is what is due here.
             yield from self._named(spec, arena)
             return
-        with call.failures(self.target, passing=(InputsChangedError,)):
+        with call.failures(self.target, passing=(BrokenPromiseError,)):
             yield from list(self._named(spec, arena))
 
     def _named(self, spec: Spec, arena: Arena) -> Iterator[str]:
@@ -88,31 +96,65 @@ def uncovered(spec: Spec, target: Target) -> tuple[str, ...]:
         return (f"not for {target.subject.backend}",)
     if spec.refusal is not None and not spec.refusal.by_all and not is_own(target):
         return ("a refusal of this kernel alone",)
+    if spec.cpu and not implementation.has_others(target.extension):
+        return ("another CPU implementation",)
     return ()
 
 
-def _watched(target: Target) -> Callable[..., Any]:
-    """The operation, with its inputs compared before and after.
+def _watched_others(target: Target) -> Others | None:
+    others = others_of(target.extension)
+    return None if others is None else lambda name: _watched(target, others(name))
+
+
+def _watched(target: Target, attend: Callable[..., Any]) -> Callable[..., None]:
+    """The operation, with its inputs compared before and after, also where it refuses; and what it returns.
 
     Not inside a capture, and not on a stream beside the default one: looking would end what runs at once.
     """
 
-    def attend(*tensors: Tensor, out: Tensor, **options: Any) -> None:
+    def watched(*tensors: Tensor, out: Tensor, **options: Any) -> None:
         if target.device == "cuda" and torch.cuda.current_stream() != torch.cuda.default_stream():
-            target.attend(*tensors, out=out, **options)
+            _checked(attend(*tensors, out=out, **options), out)
             return
-        before = _fingerprints(tensors)
-        target.attend(*tensors, out=out, **options)
-        after = _fingerprints(tensors)
+        with _unchanged(tensors, out):
+            returned = attend(*tensors, out=out, **options)
+        _checked(returned, out)
+
+    return watched
+
+
+@contextmanager
+def _unchanged(tensors: Sequence[Tensor], out: Tensor) -> Iterator[None]:
+    """InputsChangedError in the place of whatever came out, when a byte of the tensors did."""
+    before = _fingerprints(tensors, out)
+    try:
+        yield
+    finally:
+        after = _fingerprints(tensors, out)
         changed = [name for name, a, b in zip(call.INPUTS, before, after, strict=True) if a != b]
         if changed:
             raise InputsChangedError(f"inputs changed: {', '.join(changed)}")
 
-    return attend
+
+def _checked(returned: object, out: Tensor) -> None:
+    try:
+        call.check_returned(returned, out)
+    except call.KernelError as error:
+        raise ReturnedError(str(error)) from error
 
 
-def _fingerprints(tensors: Sequence[Tensor]) -> list[str | None]:
-    return [call.fingerprint(t) if t.untyped_storage().nbytes() <= WATCHED_BYTES else None for t in tensors]
+def _fingerprints(tensors: Sequence[Tensor], out: Tensor) -> list[str | None]:
+    return [_fingerprint(tensor, out) if _is_watched(tensor) else None for tensor in tensors]
+
+
+def _fingerprint(tensor: Tensor, out: Tensor) -> str:
+    """Of the whole allocation; where the output lies in it too, of the tensor alone."""
+    shared = tensor.untyped_storage().data_ptr() == out.untyped_storage().data_ptr()
+    return call.fingerprint(as_bytes(tensor).clone() if shared else tensor)
+
+
+def _is_watched(tensor: Tensor) -> bool:
+    return not tensor.is_meta and tensor.untyped_storage().nbytes() <= WATCHED_BYTES
 
 
 def _far_from_truth(

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from fixtures import cases
+from fixtures.cases import environment
 from fixtures.quantise import decode
 from regression import call
 from regression.contract import command as contract_command
@@ -106,6 +107,52 @@ def writes_first(attend: Attend) -> Attend:
     return wrong
 
 
+def spoils_then_refuses(attend: Attend) -> Attend:
+    def wrong(*tensors: Tensor, **options: Any) -> None:
+        try:
+            attend(*tensors, **options)
+        except Exception:
+            tensors[1].view(torch.uint8).zero_()
+            raise
+
+    return wrong
+
+
+def returns(value: Callable[..., Any]) -> Wrap:
+    def wrap(attend: Attend) -> Attend:
+        def wrong(*tensors: Tensor, out: Tensor, **options: Any) -> Any:
+            attend(*tensors, out=out, **options)
+            return value(out)
+
+        return wrong
+
+    return wrap
+
+
+def enters_its_own(attend: Attend) -> Attend:
+    def wrong(*tensors: Tensor, out: Tensor, **options: Any) -> None:
+        environment._leave()
+        attend(*tensors, out=out, **options)
+
+    return wrong
+
+
+def only_bytes(q: Tensor, k: Tensor, v: Tensor, table: Tensor, lens: Tensor) -> tuple[Tensor, ...]:
+    if k.dtype != torch.uint8:
+        raise TypeError("caches must be uint8")
+    return q, k, v, table, lens
+
+
+def packs(q: Tensor, k: Tensor, v: Tensor, table: Tensor, lens: Tensor) -> tuple[Tensor, ...]:
+    return q, k, v, table.contiguous(), lens.contiguous()
+
+
+def wants_even_strides(q: Tensor, k: Tensor, v: Tensor, table: Tensor, lens: Tensor) -> tuple[Tensor, ...]:
+    if any(stride % 8 for stride in k.stride()[:3]):
+        raise ValueError("strides must be multiples of 8")
+    return q, k, v, table, lens
+
+
 def one_buffer(attend: Attend) -> Attend:
     """All calls share a scratch, as calls on two streams or threads must not."""
     shared: dict[tuple[int, ...], Tensor] = {}
@@ -181,6 +228,15 @@ WRONG: dict[str, tuple[Wrap, str, str]] = {
     "lengths changed, in the table": (before(shortens_in_place), "empty-middle", "output-written"),
     "converts instead of refusing": (before(converts), "refused-q-bf16", "refusal"),
     "writes, then refuses": (writes_first, "refused-page-24", "refusal"),
+    "spoils its inputs, then refuses": (spoils_then_refuses, "refused-page-24", "output-written"),
+    "returns another tensor": (returns(lambda _out: torch.zeros(3)), "permuted", "kernel-failed"),
+    "returns a copy": (returns(Tensor.clone), "permuted", "kernel-failed"),
+    "returns a number": (returns(lambda _out: 0), "permuted", "kernel-failed"),
+    "leaves another environment": (enters_its_own, "environment-upward", "kernel-failed"),
+    "refuses float8": (before(only_bytes), "float8", "kernel-failed"),
+    "packs what it must refuse": (before(packs), "refused-table-strided", "refusal"),
+    "packs lengths that it must refuse": (before(packs), "refused-lens-strided", "refusal"),
+    "looks at strides of one": (before(wants_even_strides), "odd-one-page", "kernel-failed"),
     "one buffer for all": (one_buffer, "at-once", "layout"),
     "table kept": (first_table_kept, "states-moved", "layout"),
     "lengths kept": (first_lengths_kept, "states-shrink", "layout"),
@@ -213,6 +269,7 @@ def test_the_honest_callable_passes_and_says_what_it_could_not_show(kernel: Targ
     assert judgement.word == "admitted"
     assert "not covered: partial-bound (" in judgement.reasons[0].text
     assert "a refusal of this kernel alone (1 cases)" in judgement.reasons[0].text
+    assert "another CPU implementation (1 cases)" in judgement.reasons[0].text
 
 
 def test_a_workspace_that_must_hold_something_is_seen(kernel: Target) -> None:
