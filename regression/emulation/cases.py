@@ -25,10 +25,10 @@ CORE = (
 SMALL = (
     "ring", "rows-2", "rows-5", "rows-distinct", "rows-distinct-up", "pad-token-8", "interleaved-pad-8",
     "page-3456", "nan-v-early", "nan-k-late", "nan-q", "infinite-q", "over-capacity", "small-residual-one",
-    "scales-all", "v-codes-c0",
+    "scales-all", "v-codes-c0", "far-31", "far-32", "pool-70000",
 )  # fmt: skip
-# Contexts and pools for which an emulator takes minutes, or gigabytes.
-LARGE = (*cases.LONG, "far-", "pool-70000")
+# Contexts for which an emulator takes minutes.
+LARGE = tuple(cases.LONG)
 
 
 def select(text: str) -> tuple[str, ...]:
