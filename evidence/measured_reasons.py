@@ -229,6 +229,7 @@ FAULTS: Mapping[str, tuple[str, str]] = {
     "gate-broke": ("A gate fails on the sound kernel, so it shows nothing.", "Mend the gate or the machine."),
     "nothing-planted": ("No fault was chosen, or none can be judged here.", "Choose others, or use a GPU."),
     "built-only": ("The faults were compiled, and no gate was run.", "Run it without that option."),
+    "pack-unreadable": ("The built faults can't be read.", "Build them again, or bring them here again."),
     "patch-stale": ("A planted fault's patch no longer fits the sources.", "Renew it in fixtures/faults."),
 }
 

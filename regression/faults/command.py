@@ -45,14 +45,14 @@ def add_options(verb: argparse.ArgumentParser) -> None:
     )
     verb.add_argument(
         "--clean",
-        type=int,
+        type=_count,
         default=DEFAULT_CLEAN,
         metavar="N",
         help="least runs on sound kernels",
     )
     verb.add_argument(
         "--jobs",
-        type=int,
+        type=_count,
         default=_jobs(len(os.sched_getaffinity(0))),
         metavar="N",
         help="gates at once, beside a build; default: three quarters of the cores, at most 12",
@@ -62,6 +62,12 @@ def add_options(verb: argparse.ArgumentParser) -> None:
     where.add_argument("--build-only", action="store_true", help="build the kernels into --out, run nothing")
     verb.add_argument("--out", type=Path, metavar="FOLDER", help="with --build-only: where they go")
     verb.add_argument("--json", type=Path, metavar="PATH", help="write the record there too")
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: 1 or more")
+    return int(text)
 
 
 def _jobs(cores: int) -> int:
@@ -78,13 +84,18 @@ def run(options: argparse.Namespace) -> Judgement:
     work = Path(tempfile.mkdtemp(prefix="faults-", dir=_runs()))
     try:
         arch = options.arch or ("sm_90" if options.build_only else target.default_arch(backend))
+        if options.build_only:
+            kernels.check_place(options.out)
         chosen = trials.choose(options.only, options.catalogue)
+        trials.check(chosen, places.root() / "kernels", work)
         plan = trials.plan(chosen, backend=backend, arch=arch, gpu=gpu or options.build_only)
         if options.build_only:
             return _pack(plan, work, options.out)
         return _measure(options, plan, _kernels(options, work), f"{backend} {arch}")
-    except UnknownFaultError as error:
+    except (UnknownFaultError, kernels.PlaceError) as error:
         return judge.usage(str(error))
+    except kernels.PackError as error:
+        return judge.error("pack-unreadable", str(error))
     except (FaultError, BuildError) as error:
         return judge.error("patch-stale", str(error))
     except target.TargetError as error:
@@ -109,10 +120,10 @@ def _pack(plan: Plan, work: Path, out: Path) -> Judgement:
 
 def _measure(options: argparse.Namespace, plan: Plan, source: Kernels, scope: str) -> Judgement:
     start = Start.now()
-    print(f"{scope}: {len(plan.trials)} faults, {len(plan.needs_gpu)} more need a GPU", flush=True)
+    print(f"{scope}: {len(plan.trials)} faults planted", flush=True)
     rows = _all(plan.trials, source, jobs=options.jobs)
     clean = _clean(plan.trials, source, least=options.clean, jobs=options.jobs)
-    found = Matrix(rows=rows, clean=clean, needs_gpu=plan.needs_gpu)
+    found = Matrix(rows=rows, clean=clean, needs_gpu=plan.needs_gpu, other_place=plan.other_place)
     judgement = matrix.decide(found, scope=scope)
     print(matrix.table(found))
     print("\n".join(matrix.complaints(found)))

@@ -119,10 +119,16 @@ PARTS_OF_CONTRACT = ("exact", "nan", "control", "budget", "partial-bound", "stat
 
 def of(fault: Fault, backend: str) -> tuple[Gate, ...]:
     """The gates that must catch the fault in this backend, cheapest first. KeyError for an unknown name."""
-    named = {"contract" if name in PARTS_OF_CONTRACT else name for name in fault.gates}
-    for name in named - {TIME_BASE}:
+    wanted = named(fault)
+    for name in wanted:
         GATES[name]
-    return tuple(gate for gate in GATES.values() if gate.name in named and backend in gate.backends)
+    return tuple(gate for gate in GATES.values() if gate.name in wanted and backend in gate.backends)
+
+
+def named(fault: Fault) -> set[str]:
+    """The names of the commands that must catch the fault."""
+    found = {"contract" if name in PARTS_OF_CONTRACT else name for name in fault.gates}
+    return found - {TIME_BASE}
 
 
 def selection_for(gate: Gate, fault: Fault) -> Selection:

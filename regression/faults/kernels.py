@@ -30,6 +30,14 @@ TIME_BASE = "spin-nothing"
 PYTHON = "grouped_attention/"
 
 
+class PackError(Exception):
+    """A folder doesn't hold what `pack` writes."""
+
+
+class PlaceError(Exception):
+    """A pack can't go there."""
+
+
 class Kernels(Protocol):
     """Gives the kernel of a trial, and the sound one that it was planted in."""
 
@@ -157,14 +165,41 @@ def _sound(trials: Sequence[Trial], workshop: Workshop) -> dict[str, Built]:
 
 
 def unpack(folder: Path, work: Path) -> Travelled:
-    """The kernels of a folder that `pack` wrote; FaultError when it can't be read."""
+    """The kernels of a folder that `pack` wrote; PackError when it can't be read."""
+    index = _index(folder)
     try:
-        index = json.loads((folder / INDEX).read_text())
         with tarfile.open(folder / ARCHIVE) as archive:
             archive.extractall(work, filter="data")
-    except (OSError, ValueError, tarfile.TarError) as error:
-        raise FaultError(f"{folder} holds no built faults: {error}") from error
+    except (OSError, EOFError, ValueError, lzma.LZMAError, tarfile.TarError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise PackError(f"{folder / ARCHIVE} can't be unpacked ({what}): bring it here again") from error
     return Travelled(folder=work, index=index)
+
+
+def _index(folder: Path) -> dict[str, Any]:
+    try:
+        index = json.loads((folder / INDEX).read_text())
+    except (OSError, ValueError) as error:
+        raise PackError(f"{folder} holds no built faults: {error}") from error
+    if not isinstance(index, dict) or not {"backend", "arch", "sound", "faulty"} <= set(index):
+        raise PackError(f"{folder / INDEX} is no index of built faults")
+    return index
+
+
+def check_place(out: Path) -> None:
+    """PlaceError unless `out` is missing, empty, or holds an earlier pack and nothing else."""
+    if out.exists() and not out.is_dir():
+        raise PlaceError(f"--out {out} is no folder")
+    found = sorted(path.name for path in out.iterdir()) if out.exists() else []
+    foreign = [name for name in found if name not in (INDEX, ARCHIVE)]
+    if not found:
+        return
+    try:
+        _index(out)
+    except PackError:
+        foreign = foreign or found
+    if foreign:
+        raise PlaceError(f"--out {out} holds {foreign[0]}, which is of no earlier pack: choose a new folder")
 
 
 def digest(fault: Fault) -> str:

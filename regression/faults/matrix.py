@@ -43,11 +43,18 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Matrix:
-    """All rows, the runs on sound kernels, and the faults that need a GPU."""
+    """All rows, the runs on sound kernels, and the faults that weren't judged, by why."""
 
     rows: tuple[Row, ...]
     clean: tuple[Run, ...]
     needs_gpu: tuple[str, ...] = ()
+    other_place: tuple[str, ...] = ()
+
+    @property
+    def left_out(self) -> str:
+        """What was not judged, with its numbers; empty when nothing was left out."""
+        parts = ((self.needs_gpu, "need a GPU"), (self.other_place, "are of another architecture or backend"))
+        return ", ".join(f"{len(names)} {why}" for names, why in parts if names)
 
     @property
     def false_alarms(self) -> tuple[Run, ...]:
@@ -66,6 +73,7 @@ class Matrix:
             "matrix": [row.as_json() for row in self.rows],
             "clean": [asdict(run) for run in self.clean],
             "needs_gpu": list(self.needs_gpu),
+            "other_place": list(self.other_place),
             "counts": self.counts,
         }
 
@@ -82,7 +90,7 @@ def table(matrix: Matrix) -> str:
 
 
 def complaints(matrix: Matrix) -> list[str]:
-    """What was missed or cried wrongly, and what needs a GPU."""
+    """What was missed or cried wrongly, and what wasn't judged."""
     lines = [
         f"{row.trial.fault.name}: {SHOWN[run.word]} by {run.gate}: {run.text}"
         for row in matrix.rows
@@ -94,6 +102,9 @@ def complaints(matrix: Matrix) -> list[str]:
     ]
     if matrix.needs_gpu:
         lines.append(f"{len(matrix.needs_gpu)} need a GPU: {', '.join(matrix.needs_gpu)}")
+    if matrix.other_place:
+        names = ", ".join(matrix.other_place)
+        lines.append(f"{len(matrix.other_place)} are of another architecture or backend: {names}")
     return lines
 
 
@@ -115,8 +126,8 @@ def decide(matrix: Matrix, *, scope: str) -> Judgement:
     if reasons:
         return Judgement(word="rejected", reasons=tuple(reasons))
     if not matrix.rows:
-        return judge.unknown("nothing-planted", "no fault can be judged on this machine")
-    gap = f", {len(matrix.needs_gpu)} need a GPU" if matrix.needs_gpu else ""
+        return judge.unknown("nothing-planted", f"no fault can be judged here: {matrix.left_out or 'none'}")
+    gap = f", {matrix.left_out}" if matrix.left_out else ""
     text = f"{scope}: {len(matrix.rows)} faults, each by every gate that must catch it{gap}"
     return Judgement(word="admitted", reasons=(Reason(code="all-caught", text=text),))
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evidence import places
+from regression.emulation.process import FAULTS
 from regression.faults import gates
 from regression.faults.gates import Built, Gate, Selection
 
@@ -52,18 +53,24 @@ def _once(gate: Gate, built: Built, selection: Selection) -> tuple[str, str]:
 def judged(gate: Gate, status: int | None, output: str) -> tuple[str, str]:
     """What an exit status and the last line say of the kernel. Status None is a run past its limit.
 
-    A process that a signal ended gave no verdict, so nobody would admit the kernel either.
+    A process that ended itself by a wrong access gave no verdict, so nobody would admit the kernel either.
+    Another signal comes from outside, from a machine without memory, say, and tells nothing of the kernel.
     """
     found = VERDICT.findall(output)
     text = found[-1][1] if found else _last(output)
     if status is None:
         return BROKEN, f"ran past {gate.limit_s:.0f} s: {text}"
     if status < 0:
-        return CAUGHT, f"the process ended by signal {-status} ({signal.Signals(-status).name})"
+        return CAUGHT if -status in FAULTS else BROKEN, f"the process ended by {_signal(-status)}"
     if status in QUIET and found:
         return SILENT, text
     wanted = UNKNOWN if gate.refuses else REJECTED
     return (CAUGHT, text) if status == wanted and found else (BROKEN, f"exit status {status}: {text}")
+
+
+def _signal(number: int) -> str:
+    known = {each.value: f" ({each.name})" for each in signal.Signals}
+    return f"signal {number}{known.get(number, '')}"
 
 
 def _process(command: list[str], limit_s: float, built: Built, home: Path) -> tuple[int | None, str]:

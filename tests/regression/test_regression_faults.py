@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 
 from fixtures import faults
 from fixtures.faults import FaultError
-from regression.faults import command, gates, kernels, matrix, runs, trials
+from regression.faults import command, gates, matrix, runs, trials
 from regression.faults.gates import GATES, Built, Selection
 from regression.faults.kernels import Workshop
 from regression.faults.matrix import Matrix, Row
@@ -53,7 +53,8 @@ def made(gate: str, word: str, text: str = "why") -> Run:
         ("replay", 1, "verdict: rejected (bits-differ: 4 of 4)", CAUGHT),
         ("replay", 0, "verdict: admitted (same-bits: fine)", SILENT),
         ("replay", 3, "verdict: undecided (no-revision: fine, but)", SILENT),
-        ("replay", -11, "no verdict at all", CAUGHT),
+        *(("replay", -number, "no verdict at all", CAUGHT) for number in (11, 7, 4, 8, 6)),
+        *(("replay", -number, "no verdict at all", BROKEN) for number in (9, 15, 2, 1, 13, 40)),
         ("replay", 4, "verdict: unknown (no-target: refused)", BROKEN),
         ("load", 4, "verdict: unknown (no-target: refused)", CAUGHT),
         ("load", 1, "verdict: rejected (bits-differ: 4 of 4)", BROKEN),
@@ -212,35 +213,48 @@ def test_a_patch_that_no_longer_applies_is_an_error(command: CONFTEST_COMMAND, p
     assert done.verdict.startswith("verdict: unknown (patch-stale: stale no longer applies")
 
 
-def test_what_travels_is_what_was_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    artifact, control = tmp_path / "artifact", tmp_path / "control.cubin"
-    artifact.mkdir()
-    (artifact / "library.so").write_bytes(b"code")
-    control.write_bytes(b"planted")
-    monkeypatch.setattr(kernels, "_controls", lambda *_: control)
-    built = Built(artifact=artifact, package=artifact, emulator=control, against=artifact)
-    monkeypatch.setattr(Workshop, "faulty", lambda *_: built)
-    monkeypatch.setattr(Workshop, "sound", lambda *_: built)
-    workshop = Workshop(source=tmp_path, work=tmp_path, store=tmp_path)
-    one = trial(REAL, "replay")
-    folder = kernels.pack([one], workshop, tmp_path / "out", progress=lambda _text: None)
-    there = kernels.unpack(folder, tmp_path / "there")
-    found = there.faulty(one)
-    assert (found.artifact / "library.so").read_bytes() == b"code"
-    assert found.control is not None and found.control.read_bytes() == b"planted"
-    assert found.emulator is not None and found.emulator.read_bytes() == b"planted"
-    sound = there.sound(one)
-    assert sound.artifact is not None and sound.against is not None
-    assert sound.artifact.is_dir() and sound.against.is_dir()
-    with pytest.raises(FaultError, match="not built there"):
-        there.faulty(trial("k-scale-twice", "replay"))
-    index = json.loads((folder / kernels.INDEX).read_text())
-    index["faulty"][REAL]["patch"] = "0" * 64
-    (folder / kernels.INDEX).write_text(json.dumps(index))
-    with pytest.raises(FaultError, match="another patch"):
-        kernels.unpack(folder, tmp_path / "again").faulty(one)
-    with pytest.raises(FaultError, match="holds no built faults"):
-        kernels.unpack(tmp_path / "nowhere", tmp_path / "third")
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [
+        ("Gates: racecheck\nBackends: host", "none of its gates can run in the backend host"),
+        ("Gates: emulated\nBackends: host, cuda", "none of its gates can run in the backend host"),
+        ("Gates: replay, racecheck\nBackends: host", "racecheck can't run in the backend host"),
+        ("Gates: ,\nBackends: host", "header lacks Gates"),
+        ("Gates: replay\nBackends: ,", "header lacks Backends"),
+    ],
+)
+def test_a_fault_that_no_gate_can_catch_is_an_error(
+    command: CONFTEST_COMMAND, patches: Path, header: str, words: str
+) -> None:
+    (patches / "idle.patch").write_text(HARMLESS.replace("Gates: replay\nBackends: host", header))
+    done = command("faults", "--backend", "host", "--arch", "sm_70", "--catalogue", patches)
+    assert done.code == 5
+    assert done.verdict.startswith("verdict: unknown (patch-stale: idle") and words in done.verdict
+
+
+@pytest.mark.parametrize(
+    "header", ["Backends: host\nArchitectures: sm_90", "Backends: cuda", "Backends: cuda\nRuns: 2"]
+)
+def test_a_stale_patch_is_an_error_where_no_gate_of_it_runs(
+    command: CONFTEST_COMMAND, patches: Path, header: str
+) -> None:
+    (patches / "stale.patch").write_text(STALE.replace("Backends: host", header))
+    done = command("faults", "--backend", "host", "--arch", "sm_70", "--catalogue", patches)
+    assert done.code == 5 and "stale no longer applies" in done.verdict
+
+
+def test_a_fault_of_another_place_is_named_and_needs_no_gpu() -> None:
+    fault = dataclasses.replace(faults.find(REAL), architectures=("sm_90",), backends=("host",))
+    plan = trials.plan([fault], backend="host", arch="sm_70", gpu=False)
+    assert (plan.trials, plan.needs_gpu) == ((), ())
+    assert plan.other_place == (f"{REAL} (host/sm_90)",)
+    found = Matrix(rows=(), clean=(), needs_gpu=("a",), other_place=plan.other_place)
+    assert matrix.complaints(found)[-1] == f"1 are of another architecture or backend: {REAL} (host/sm_90)"
+    judged = matrix.decide(found, scope="host")
+    assert judged.word == "unknown"
+    assert "1 need a GPU, 1 are of another architecture or backend" in judged.line()
+    both = trials.plan([fault], backend="cuda", arch="sm_90", gpu=True)
+    assert both.other_place == plan.other_place and both.needs_gpu == ()
 
 
 def test_a_faults_own_python_package_is_the_one_that_runs(tmp_path: Path) -> None:
@@ -270,10 +284,3 @@ def test_commands_name_what_each_gate_is_run_on(tmp_path: Path) -> None:
     ]  # fmt: skip
     timed = gates.command(GATES["time"], built, Selection())
     assert timed[2:8] == ["benchmarks", "abba", "--base", str(built.base), "--candidate", str(built.artifact)]
-
-
-def test_build_only_needs_a_place(command: CONFTEST_COMMAND) -> None:
-    assert command("faults", "--build-only").code == 2
-    assert command("faults", "--out", "somewhere").code == 2
-    unknown = command("faults", "--only", "nothing-of-the-kind")
-    assert unknown.code == 2 and "there are: aligned-query-assumed, " in unknown.verdict
