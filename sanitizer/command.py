@@ -18,7 +18,7 @@ from fixtures.errors import FixtureError
 from grouped_attention.toolchain import ToolError as CompilerError
 from sanitizer import controls, cuda, host, judge, leakcheck, leaks, outputs, subject, suppressions, tools
 from sanitizer.batch import Batch, Launch
-from sanitizer.growth import CALLS
+from sanitizer.growth import CALLS, FEWEST_ROUNDS
 from sanitizer.judge import Judgement
 from sanitizer.planting import ControlError
 from sanitizer.subject import Checked, SubjectError
@@ -150,7 +150,11 @@ def _leak_launch(checked: Checked, folder: Path) -> tuple[Launch, str, tuple[str
     library = subject.copy(checked.library, folder) if with_runtime else checked.library
     extra = host.environment() if with_runtime else cuda.CACHING_OFF
     launch = leakcheck.launcher(backend, library, extra)
-    return launch, f"{leakcheck.TOOL}, {CALLS} calls each", leaks.controls(backend, with_runtime)
+    return (
+        launch,
+        f"{leakcheck.TOOL}, at least {FEWEST_ROUNDS * CALLS} calls each",
+        leaks.controls(backend, with_runtime),
+    )
 
 
 def _keep(

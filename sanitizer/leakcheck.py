@@ -16,7 +16,7 @@ from sanitizer.marks import Marks
 from sanitizer.process import Ended, Limits, run
 
 TOOL = "leakcheck"
-WHOLE_LIMIT_S, QUIET_LIMIT_S = 900.0, 180.0
+WHOLE_LIMIT_S, QUIET_LIMIT_S = 3600.0, 300.0
 
 
 class SelectionError(ValueError):

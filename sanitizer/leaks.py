@@ -6,25 +6,34 @@ import ctypes
 import mmap
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from sanitizer import layouts
 from sanitizer.growth import Call, growth, meters
 
 PREFIX, CONTROL_PREFIX = "leak:", "control:leak-"
-KINDS = ("calls", "own-output", "partials", "refused")
+# Every code path of a call; the odd layout is all of them at once.
+KINDS = (
+    *(layouts.named("calls", name) for name in layouts.LAYOUTS),
+    "own-output",
+    "partials",
+    "partials-odd",
+    "refused",
+)
 # Threads on a GPU leave their own traces in the driver.
-ONLY = {"host": "threads", "cuda": "replays"}
+ONLY = {"host": ("threads",), "cuda": ("replays", "replays-odd")}
 PLANTED_BYTES = {"heap": 64, "resident": 2 * mmap.PAGESIZE, "device": 8192}
-TOKENS, ROWS, PAGE = 130, 3, 64
 
 
 def names(backend: str) -> tuple[str, ...]:
     """All cases of both instances."""
     from fixtures.rule import INSTANCES
 
-    kinds = (*KINDS, ONLY[backend])
+    kinds = (*KINDS, *ONLY[backend])
     return tuple(f"{PREFIX}{kind}-{heads}x{dim}" for heads, dim in INSTANCES for kind in kinds)
 
 
@@ -58,15 +67,27 @@ def planted(name: str) -> Call:
 
 def calls_of(extension: Any, name: str) -> Call:
     """What a case calls, over and over."""
-    from fixtures.cases.case import assemble, causal
-    from fixtures.cases.noise import codes, normal
-
     kind, _, instance = name.removeprefix(PREFIX).rpartition("-")
     heads, dim = map(int, instance.split("x"))
-    q, (k, v) = normal(ROWS, heads, dim, seed=1), (codes(TOKENS, dim, seed=seed) for seed in (2, 3))
-    made = assemble(q, k, v, causal(TOKENS, ROWS), page=PAGE)
+    what, layout = layouts.split(kind)
     device = "cuda" if extension.backend == "cuda" else "cpu"
-    return _Caller(extension=extension, inputs=made.to(device)).of(kind)
+    _use_threads(many=not layout)
+    tensors, out = layouts.LAYOUTS[layout].made(heads, dim, device)
+    return _Caller(extension=extension, tensors=tensors, out=out).of(what)
+
+
+def _use_threads(*, many: bool) -> None:
+    """This kernel's own: as many as at first, or one, which is faster for short calls."""
+    import torch
+
+    torch.set_num_threads(_threads() if many else 1)
+
+
+@cache
+def _threads() -> int:
+    import torch
+
+    return int(torch.get_num_threads())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +95,8 @@ class _Caller:
     """A library and inputs that stay the same."""
 
     extension: Any
-    inputs: Any
+    tensors: tuple[Any, ...]
+    out: Any
 
     def of(self, kind: str) -> Call:
         given = self.given()
@@ -89,28 +111,26 @@ class _Caller:
         return found[kind]()
 
     def given(self) -> dict[str, Any]:
-        import torch
-
-        q = self.inputs.q
+        q = self.tensors[0]
         space = self.extension.workspace(
             "grouped_e4m3_fp32", heads=q.shape[1], head_dim=q.shape[2], device=q.device
         )
-        return {"out": torch.empty_like(q), "workspace": space}
-
-    def tensors(self) -> tuple[Any, ...]:
-        i = self.inputs
-        return i.q, i.k_cache, i.v_cache, i.block_table, i.row_lens
+        return {"out": self.out, "workspace": space}
 
     def attend(self, **given: Any) -> None:
-        self.extension.grouped_e4m3_fp32(*self.tensors(), softmax_scale=0.1, **given)
+        self.extension.grouped_e4m3_fp32(*self.tensors, softmax_scale=0.1, **given)
 
     def partials(self) -> None:
-        self.extension.grouped_e4m3_fp32_partials(*self.tensors(), softmax_scale=0.1)
+        self.extension.grouped_e4m3_fp32_partials(*self.tensors, softmax_scale=0.1)
 
     def refused(self, given: Mapping[str, Any]) -> None:
+        """A scale that all must refuse; then what this kernel refuses, and no other is harmed by."""
         try:
-            self.extension.grouped_e4m3_fp32(*self.tensors(), softmax_scale=-1.0, **given)
+            self.extension.grouped_e4m3_fp32(*self.tensors, softmax_scale=-1.0, **given)
         except ValueError:
+            for tensors in layouts.refused(self.tensors):
+                with suppress(Exception):
+                    self.extension.grouped_e4m3_fp32(*tensors, softmax_scale=0.1, **given)
             return
         raise RuntimeError("a negative scale was not refused")
 
