@@ -21,7 +21,14 @@ from evidence.record import Subject
 from grouped_attention import SettingError
 
 OP = "grouped_e4m3_fp32"
+BACKENDS = ("host", "cuda")
 ARCHITECTURES = ("sm_70", "sm_80", "sm_90")
+REFUSED = "library-refused"
+# What a process without AddressSanitizer is told by its runtime.
+ASAN_WORDS = "ASan runtime does not come first"
+ASAN_ADVICE = (
+    "the library is compiled with AddressSanitizer, which only sanitizer memcheck takes: give its plain build"
+)
 
 
 class TargetError(Exception):
@@ -109,7 +116,18 @@ def base_build(backend: str, arch: str, *, of: Side | None) -> Target:
 def from_path(path: Path, *, backend: str | None = None, arch: str | None = None) -> Target:
     """A shared library, an artifact folder, or a folder of several of which backend and arch choose one."""
     with _refusals():
-        return _only(side_from_path(path), backend=backend, arch=arch)
+        return _only(_known(side_from_path(path), path), backend=backend, arch=arch)
+
+
+def _known(side: Side, path: Path) -> Side:
+    """The side, if all its binaries are of backends and architectures that exist here.
+
+    What a library says of itself may be any text, so what is not understood is not repeated.
+    """
+    if any(b.backend not in BACKENDS or b.arch not in ARCHITECTURES for b in side.binaries):
+        there = f"{' or '.join(BACKENDS)}; {', '.join(ARCHITECTURES)}"
+        raise TargetError(f"{path}: describe() names another backend or architecture than {there}", REFUSED)
+    return side
 
 
 def _only(side: Side, *, backend: str | None, arch: str | None) -> Target:
@@ -158,7 +176,8 @@ def _refusals() -> Iterator[None]:
     try:
         yield
     except ArtifactsError as error:
-        raise TargetError(error.text, error.code) from error
+        text = ASAN_ADVICE if ASAN_WORDS in error.text else error.text
+        raise TargetError(text, error.code) from error
     except SettingError as error:
         raise TargetError(str(error), "bad-setting") from error
     except OSError as error:

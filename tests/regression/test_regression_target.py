@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from artifacts import Binary, Side
+from artifacts import ArtifactsError, Binary, Side, foreign
 from artifacts.sides import copy_set, from_path
 from regression import target
 from regression.target import TargetError
@@ -28,6 +28,41 @@ def test_a_bare_library_is_known_by_its_hash_alone(artifact: Path, tmp_path: Pat
     bare = target.from_path(copy)
     assert (bare.subject.code_digest, bare.subject.revision, bare.subject.dirty) == (None, None, None)
     assert bare.subject.sha256 == target.from_path(artifact).subject.sha256
+
+
+@pytest.mark.parametrize(
+    ("backend", "arch"),
+    [("host", "sm_75"), ("host", "sm_90)\nverdict: admitted (x"), ("abacus", "sm_70"), ("", "")],
+)
+def test_what_a_library_says_of_itself_is_not_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str, arch: str
+) -> None:
+    library = tmp_path / "library.so"
+    library.write_bytes(b"")
+    monkeypatch.setattr(foreign, "target", lambda _path: (backend, arch))
+    with pytest.raises(TargetError) as caught:
+        target.from_path(library)
+    assert caught.value.code == "library-refused"
+    assert str(caught.value) == (
+        f"{library}: describe() names another backend or architecture than host or cuda; sm_70, sm_80, sm_90"
+    )
+
+
+def test_a_library_under_address_sanitizer_is_sent_to_memcheck(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_path: Path) -> tuple[str, str]:
+        raise ArtifactsError(
+            "library-refused", "x.so (==7==ASan runtime does not come first in ... LD_PRELOAD)"
+        )
+
+    (tmp_path / "library.so").write_bytes(b"")
+    monkeypatch.setattr(foreign, "target", refused)
+    with pytest.raises(
+        TargetError, match="which only sanitizer memcheck takes: give its plain build"
+    ) as caught:
+        target.from_path(tmp_path / "library.so")
+    assert caught.value.code == "library-refused" and "LD_PRELOAD" not in str(caught.value)
 
 
 def test_of_a_folder_of_several_one_is_chosen(artifact: Path, tmp_path: Path) -> None:
