@@ -20,8 +20,10 @@ FOUND = 99
 WHOLE_LIMIT_S, QUIET_LIMIT_S = 1200.0, 120.0
 # Fresh memory is full of 0xFF: a NaN of every type of float here, which shows in an output.
 FILLED = f"malloc_fill_byte=255:max_malloc_fill_size={1 << 28}"
+# A crash is a finding with a place, whoever else in the process would like to handle it.
+HANDLED = ":".join(f"handle_{signal}=2" for signal in ("segv", "sigbus", "sigfpe", "sigill"))
 OPTIONS = {
-    "ASAN_OPTIONS": f"detect_leaks=0:halt_on_error=1:exitcode={FOUND}:{FILLED}",
+    "ASAN_OPTIONS": f"detect_leaks=0:halt_on_error=1:exitcode={FOUND}:{FILLED}:{HANDLED}",
     "UBSAN_OPTIONS": f"print_stacktrace=1:halt_on_error=1:exitcode={FOUND}",
     "PYTHONMALLOC": "malloc",
 }

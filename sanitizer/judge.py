@@ -104,7 +104,7 @@ def _unjudged(names: set[str], attempts: Sequence[Attempt]) -> tuple[Reason, ...
     cut = [name for name in sorted(names - ended) if any(name == attempt.marks.open for attempt in attempts)]
     if not cut:
         return ()
-    text = f"{_many(len(cut), 'case')} ended the process at a finding, outcome not judged, first {cut[0]}"
+    text = f"{_many(len(cut), 'case')} never came to an end, so that no outcome was judged, first {cut[0]}"
     return (Reason(code="cut-short", text=text),)
 
 

@@ -200,7 +200,7 @@ def test_a_suppressed_finding_passes_only_in_a_case_that_ended(tmp_path: Path) -
             "1",
             "case open",
             "unknown",
-            "1 case ended the process at a finding, outcome not judged",
+            "1 case never came to an end",
         ),
     ):
         xml = reports(tool)["control, kernel" if tool == "racecheck" else "kernel"]

@@ -107,7 +107,9 @@ def test_a_case_cut_short_at_a_suppressed_finding_is_undecided_until_the_expiry(
     for days, code in ((30, 3), (-1, 1)):
         entry = suppressing(tmp_path / "known.toml", today + timedelta(days=days))
         assert check("--library", str(library), "--suppressions", str(entry), cases=cases) == code
-        said = "undecided (cut-short: 2 cases ended the process at a finding, outcome not judged, first empty"
+        said = (
+            "undecided (cut-short: 2 cases never came to an end, so that no outcome was judged, first empty"
+        )
         assert (said in capsys.readouterr().out) == (code == 3)
     records = [json.loads(path.read_text()) for path in (home / "records").glob("*.json")]
     assert sorted(record["outcome"] for record in records) == ["fail", "unknown"]
@@ -169,6 +171,17 @@ def test_a_library_that_is_only_linked_with_the_runtime_is_unknown(
     shown = capsys.readouterr().out
     assert "unknown (not-instrumented: careless.so is linked with AddressSanitizer, but compiled wi" in shown
     assert cli.main(["leakcheck", "--library", str(library), "--cases", "own-output-3x64"]) == 0
+
+
+def test_a_crash_is_a_finding_with_its_line(example: Careless, capsys: pytest.CaptureFixture[str]) -> None:
+    library = example(
+        (
+            "const int64_t length = data<const int32_t>(lens)[row];",
+            "const int64_t length = *(volatile int*)8;",
+        )
+    )
+    assert check("--library", str(library), cases="page-16-len-16-3x64") == 1
+    assert "verdict: rejected (memory-error: 1 finding: SEGV at " in capsys.readouterr().out
 
 
 def test_memory_that_nobody_wrote_shows_in_the_outcome(
