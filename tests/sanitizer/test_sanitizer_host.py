@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from artifacts.places import root
 from sanitizer import cli, subject
 from sanitizer.host import worker_environment
 from sanitizer.memory import MAPPED_BYTES, Arena
@@ -71,10 +73,24 @@ def test_what_isnt_refused_rejects(careless: Careless, capsys: pytest.CaptureFix
     assert f"wrong-outcome: {CASE}: not refused" in capsys.readouterr().out
 
 
-def test_the_documented_example_is_clean(example: Careless) -> None:
-    assert (
-        check("--library", str(example()), cases="page-16-len-16-3x64,page-16-over-3x64,pad-both-8-3x64") == 0
-    )
+def documented() -> str:
+    """The rows that the documentation calls green."""
+    text = (root() / "docs" / "memory.md").read_text()
+    return re.search(r"--library naive\.so --cases (\S+)", text)[1]  # type: ignore[index]
+
+
+def test_the_documented_example_is_clean_where_it_is_called_rightly(example: Careless) -> None:
+    assert check("--library", str(example()), cases=documented()) == 0
+
+
+def test_the_documented_example_refuses_too_little(
+    example: Careless, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cases = "refused-v-page-3x64,refused-k-scale-nan-3x64,refused-scale-zero-3x64"
+    assert check("--library", str(example()), cases=cases) == 1
+    shown = capsys.readouterr().out
+    assert "rejected (memory-error: 1 finding: heap-buffer-overflow" in shown and "-scale-zero" not in shown
+    assert "wrong-outcome: refused-k-scale-nan-3x64: not refused" in shown
 
 
 def test_the_documented_mistake_is_shown_with_file_and_line(
