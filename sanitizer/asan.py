@@ -16,9 +16,9 @@ _FRAME = re.compile(
     r"^\s+#\d+ 0x[0-9a-f]+ in (?P<function>.*?) (?P<file>[^\s:()]+):(?P<line>\d+)(?::\d+)?$", re.M
 )
 _THREAD = re.compile(r"thread (T\d+)")
-# Where a fault shows, but not where it was made: the sanitizer's own functions, the standard library, the
+# Where a fault shows, but not where it was made: the sanitizer's own functions, the standard libraries, the
 # compiler's intrinsics.
-_NOT_OURS = re.compile(r"libsanitizer|^/usr/|/include/c\+\+/|/lib/gcc/")
+_NOT_OURS = re.compile(r"libsanitizer|^/usr/|/include/c\+\+/|/lib/gcc/|^(?:\.\.?/)?(?:nptl|sysdeps|signal)/")
 
 
 def parse(output: str) -> tuple[Finding, ...]:

@@ -127,6 +127,13 @@ def test_frames_of_the_compilers_headers_are_not_the_place() -> None:
     assert alone.place == "/usr/include/c++/12/bits/stl_algobase.h:1124"
 
 
+def test_frames_of_the_c_library_are_not_the_place() -> None:
+    frames = "    #0 0x7f0 in __pthread_kill_implementation nptl/pthread_kill.c:44\n"
+    frames += "    #1 0x7f1 in raise ../sysdeps/posix/raise.c:26\n    #2 0x7f2 in attention my/kernel.cc:7\n"
+    (found,) = asan.parse(f"==7==ERROR: AddressSanitizer: SEGV on unknown address 0x1 (pc 0x1)\n{frames}")
+    assert found.place == "my/kernel.cc:7"
+
+
 def test_without_frames_the_report_s_head_names_the_place() -> None:
     (found,) = asan.parse(MISALIGNED.splitlines()[0] + "\n")
     assert found.place == "/x/kernels/a.cc:9" and "misaligned address" in found.text
