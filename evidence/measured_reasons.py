@@ -185,7 +185,7 @@ MEMORY: Mapping[str, tuple[str, str]] = {
     "died-without-report": ("The process ended in a case, and no report says why.", "Read the kept logs."),
     "cases-missing": ("Some cases were never run.", "Read the other reasons: they say what stopped it."),
     "cut-short": (
-        "Cases ended their process at a suppressed finding, so that nobody saw their outcome.",
+        "Cases never came to an end, at a suppressed finding say, and nobody saw their outcome.",
         "Fix the finding: a suppression can't vouch for what was never reached.",
     ),
     "tool-error": ("The tool reports an error of its own.", "Read the kept logs; try another release of it."),
