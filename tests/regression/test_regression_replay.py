@@ -186,7 +186,7 @@ def test_a_damaged_fixture_is_the_machinerys_failure(
 @pytest.mark.parametrize("selection", ["", "6x256-8k-99", "core,nothing"])
 def test_a_selection_of_nothing_is_a_usage_error(command, artifact: Path, selection: str) -> None:
     done = command("replay", "--artifact", artifact, "--groups", selection)
-    assert (done.code, done.json["outcome"], "results" in done.json) == (2, None, False)
+    assert (done.code, done.json["outcome"], "results" in done.json) == (2, "unknown", False)
     assert done.verdict.startswith("verdict: unknown (usage: ")
 
 
@@ -222,7 +222,7 @@ def test_an_unforeseen_error_is_never_a_rejection(
 def test_the_results_of_an_earlier_run_are_not_left_standing(command, artifact: Path, tmp_path: Path) -> None:
     (tmp_path / "results.json").write_text('{"outcome": "pass"}')
     done = command("replay", "--artifact", artifact, "--groups", "nothing")
-    assert done.json == {"outcome": None, "reasons": done.json["reasons"]}
+    assert done.json == {"outcome": "unknown", "reasons": done.json["reasons"]}
     assert done.json["reasons"][0]["code"] == "usage"
 
 
