@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 from artifacts.errors import ArtifactsError
+from grouped_attention.load import ARCHITECTURES, BACKENDS
 
 TIMEOUT_S = 120
 ELF = b"\x7fELF"
@@ -23,16 +25,21 @@ except Exception:
     del sys.modules["torch"]
     import torch
     library = tvm_ffi.load_module(sys.argv[1])
-print(library.describe())
+print("\\ndescribe:", " ".join(library.describe().split()))
 """
+# It may print while it is loaded, and when it goes.
+_ANSWER = re.compile(r"^describe: (.*)$", re.M)
 
 
 def target(library: Path) -> tuple[str, str]:
     """(backend, arch) as the library's `describe` gives them; ArtifactsError "library-refused" otherwise."""
     value = describe(library)
     backend, arch = value.get("backend"), value.get("arch")
-    if not (isinstance(backend, str) and isinstance(arch, str)):
-        raise ArtifactsError("library-refused", f"{library}: describe() names no backend and arch")
+    if backend not in BACKENDS or arch not in ARCHITECTURES:
+        # It may be any text, so it is not repeated.
+        there = f"{' or '.join(BACKENDS)}; {', '.join(ARCHITECTURES)}"
+        text = f"{library}: describe() names another backend or architecture than {there}"
+        raise ArtifactsError("library-refused", text)
     return backend, arch
 
 
@@ -50,8 +57,8 @@ def describe(library: Path) -> dict[str, Any]:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise ArtifactsError("library-refused", f"{library}: can't be asked what it is ({last})")
     try:
-        value = json.loads(done.stdout)
-    except ValueError:
+        value = json.loads(_ANSWER.findall(done.stdout)[-1])
+    except (ValueError, IndexError):
         value = None
     if not isinstance(value, dict):
         raise ArtifactsError("library-refused", f"{library}: describe() is not understood")

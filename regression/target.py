@@ -21,7 +21,6 @@ from evidence.record import Subject
 from grouped_attention import SettingError
 
 OP = "grouped_e4m3_fp32"
-BACKENDS = ("host", "cuda")
 ARCHITECTURES = ("sm_70", "sm_80", "sm_90")
 REFUSED = "library-refused"
 # What a process without AddressSanitizer is told by its runtime.
@@ -116,18 +115,7 @@ def base_build(backend: str, arch: str, *, of: Side | None) -> Target:
 def from_path(path: Path, *, backend: str | None = None, arch: str | None = None) -> Target:
     """A shared library, an artifact folder, or a folder of several of which backend and arch choose one."""
     with _refusals():
-        return _only(_known(side_from_path(path), path), backend=backend, arch=arch)
-
-
-def _known(side: Side, path: Path) -> Side:
-    """The side, if all its binaries are of backends and architectures that exist here.
-
-    What a library says of itself may be any text, so what is not understood is not repeated.
-    """
-    if any(b.backend not in BACKENDS or b.arch not in ARCHITECTURES for b in side.binaries):
-        there = f"{' or '.join(BACKENDS)}; {', '.join(ARCHITECTURES)}"
-        raise TargetError(f"{path}: describe() names another backend or architecture than {there}", REFUSED)
-    return side
+        return _only(side_from_path(path), backend=backend, arch=arch)
 
 
 def _only(side: Side, *, backend: str | None, arch: str | None) -> Target:

@@ -30,24 +30,6 @@ def test_a_bare_library_is_known_by_its_hash_alone(artifact: Path, tmp_path: Pat
     assert bare.subject.sha256 == target.from_path(artifact).subject.sha256
 
 
-@pytest.mark.parametrize(
-    ("backend", "arch"),
-    [("host", "sm_75"), ("host", "sm_90)\nverdict: admitted (x"), ("abacus", "sm_70"), ("", "")],
-)
-def test_what_a_library_says_of_itself_is_not_repeated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str, arch: str
-) -> None:
-    library = tmp_path / "library.so"
-    library.write_bytes(b"")
-    monkeypatch.setattr(foreign, "target", lambda _path: (backend, arch))
-    with pytest.raises(TargetError) as caught:
-        target.from_path(library)
-    assert caught.value.code == "library-refused"
-    assert str(caught.value) == (
-        f"{library}: describe() names another backend or architecture than host or cuda; sm_70, sm_80, sm_90"
-    )
-
-
 def test_a_library_under_address_sanitizer_is_sent_to_memcheck(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
