@@ -127,7 +127,7 @@ def _launch(
         launch = host.launcher(library, controls.build_host(folder), *_own(checked))
         return launch, subject.checks(checked.library), planted
     tool = tools.find(arch)
-    control = options.control or controls.build_cuda(folder, arch)
+    control = options.control or controls.carried(options.artifact, arch) or controls.build_cuda(folder, arch)
     launch = cuda.launcher(tool, options.tool, checked.library, control, *_own(checked))
     return launch, f"{tool.text} {options.tool}", planted
 

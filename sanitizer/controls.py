@@ -45,9 +45,19 @@ def build_host(folder: Path) -> Path:
     return library
 
 
+def carried(artifact: Path | None, arch: str) -> Path | None:
+    """The planted kernels that were built elsewhere and lie with the artifact or beside it, if any."""
+    folders = () if artifact is None else (artifact, artifact.absolute().parent)
+    return next((path for folder in folders if (path := folder / _file(arch)).is_file()), None)
+
+
+def _file(arch: str) -> str:
+    return f"control-{arch}.cubin"
+
+
 def build_cuda(folder: Path, arch: str) -> Path:
     """The planted kernels as a cubin of their own; needs NVRTC, no GPU."""
-    cubin = folder / f"control-{arch}.cubin"
+    cubin = folder / _file(arch)
     script = root() / "kernels" / "cmake" / "nvrtc_compile.py"
     log = cubin.with_suffix(".txt")
     source = str(FOLDER / "device.cu")

@@ -37,6 +37,16 @@ def test_the_tool_is_found_on_path_and_in_cuda_home(tmp_path: Path) -> None:
     assert found.text == "compute-sanitizer 2025.3.1"
 
 
+def test_planted_kernels_may_be_carried_beside_the_artifact(tmp_path: Path) -> None:
+    artifact = tmp_path / "cuda-sm_90"
+    artifact.mkdir()
+    assert controls.carried(artifact, "sm_90") is None and controls.carried(None, "sm_90") is None
+    (tmp_path / "control-sm_90.cubin").write_bytes(b"")
+    assert controls.carried(artifact, "sm_90") == controls.carried(tmp_path, "sm_90")
+    assert controls.carried(artifact, "sm_90") == tmp_path / "control-sm_90.cubin"
+    assert controls.carried(artifact, "sm_70") is None
+
+
 def test_volta_needs_an_older_release(tmp_path: Path) -> None:
     env = installed(tmp_path / "new", "Version 2025.3.0")
     with pytest.raises(tools.ToolError, match="nvidia-cuda-sanitizer-api-cu12") as caught:
