@@ -49,7 +49,7 @@ def _options(verb: argparse.ArgumentParser) -> None:
         "--control",
         type=Path,
         metavar="CUBIN",
-        help="planted kernels built elsewhere (python -m sanitizer.controls); default: those beside the artifact",
+        help="planted kernels built elsewhere by python -m sanitizer.controls; default: beside the artifact",
     )
     verb.add_argument(
         "--suppressions", type=Path, metavar="FILE", help="TOML: findings accepted, with reason and expiry"
