@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from evidence import places
+
 # What a record says of a comparison in time, and where nothing but the word is known.
 OUTCOMES = {"admitted": "pass", "rejected": "fail", "undecided": "unknown", "unknown": "unknown"}
 EXIT_CODES = {"admitted": 0, "rejected": 1, "usage": 2, "undecided": 3, "unknown": 4, "error": 5}
@@ -53,6 +55,8 @@ def prepare(path: Path | None, *, option: str = "--json", is_result: Check | Non
     """
     if path is None:
         return None
+    if path.absolute().parent == places.records():
+        return f"{option} {path} lies among the records, which stay as they are: choose another path"
     try:
         if os.path.lexists(path) and not (is_result or is_json_result)(path):
             return f"{option} {path} is no result of an earlier run: choose another path"
@@ -79,12 +83,13 @@ def write_bare(path: Path | None, outcome: str | None, reasons: Sequence[tuple[s
 
 
 def asked_for(arguments: Sequence[str]) -> Path | None:
-    """Where `--json` asks for a result, in a command line that nobody has parsed yet."""
+    """Where `--json`, the last one, asks for a result in a command line that nobody has parsed yet."""
+    found = None
     for one, following in itertools.pairwise([*arguments, ""]):
         option, equals, given = one.partition("=")
         if option == "--json":
-            return Path(given if equals else following) if given or following else None
-    return None
+            found = given if equals else following
+    return Path(found) if found else None
 
 
 def listen(listener: Listener) -> None:
@@ -151,7 +156,7 @@ def _is_item(value: object) -> bool:
 
 def _is_result(value: object) -> bool:
     """A record, a bare outcome, a verdict, or what `evidence import` and `explain` say."""
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or not value:
         return False
     told = value.get("verdict")
     word = told.get("word") if isinstance(told, dict) else told

@@ -11,6 +11,7 @@ import ctypes
 import fcntl
 import os
 import runpy
+import secrets
 import signal
 import sys
 import traceback
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from evidence import ending
+from evidence import ending, places
 from evidence.ending import EXIT_CODES
 
 LIMIT_VARIABLE = "KERNELGATE_LIMIT_S"
@@ -47,6 +48,7 @@ def guarded(main: Callable[[], int]) -> int:
     except ValueError:
         _say("usage", f"${LIMIT_VARIABLE} is no number of seconds")
         return EXIT_CODES["usage"]
+    token = secrets.token_hex(8)  # what a kernel writes to any pipe it finds is no message
     reading, writing = os.pipe()
     with suppress(OSError):
         fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
@@ -55,13 +57,13 @@ def guarded(main: Callable[[], int]) -> int:
     if child == 0:
         os.close(reading)
         _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        return _told(main, writing)
+        return _told(main, writing, token)
     os.close(writing)
     expired = _watch(child, limit_s)
     _, status = os.waitpid(child, 0)
     signal.setitimer(signal.ITIMER_REAL, 0)
     _end_orphans()
-    said = Said.read(reading)
+    said = Said.read(reading, token)
     if expired:
         return _void(said, "time-limit", f"ended after {limit_s:g} s")
     return _judged(os.waitstatus_to_exitcode(status), said)
@@ -77,18 +79,21 @@ class Said:
     failed: str = ""
 
     @classmethod
-    def read(cls, reading: int) -> Said:
+    def read(cls, reading: int, token: str) -> Said:
         """All that lies in the pipe. A process that the child left behind may still hold its other end."""
         os.set_blocking(reading, False)
         with suppress(BlockingIOError):
-            return cls.of(os.read(reading, PIPE_BYTES).decode(errors="replace"))
+            return cls.of(os.read(reading, PIPE_BYTES).decode(errors="replace"), token)
         return cls([], [])
 
     @classmethod
-    def of(cls, text: str) -> Said:
-        """From one message a line."""
+    def of(cls, text: str, token: str) -> Said:
+        """From one message a line: the token, what it is of, and its text."""
         said = cls([], [])
-        for word, _, value in (line.partition(" ") for line in text.splitlines()):
+        for line in text.split("\n"):
+            mark, word, value = (*line.split(" ", 2), "", "")[:3]
+            if mark != token:
+                continue
             if word == ending.LINE:
                 said.lines.append(value)
             elif word == ending.RECORD:
@@ -108,13 +113,13 @@ def _limit_s() -> float:
     return limit_s
 
 
-def _told(main: Callable[[], int], writing: int) -> int:
+def _told(main: Callable[[], int], writing: int, token: str) -> int:
     """The status that `main` ends with, told to the parent first; with a reason, where it has given none."""
     own = os.getpid()
 
     def tell(word: str, value: object) -> None:
         if os.getpid() == own:  # a copy of the command that a kernel forked judges nothing
-            os.write(writing, f"{word} {' '.join(str(value).split())}\n".encode(errors="replace"))
+            os.write(writing, f"{token} {word} {' '.join(str(value).split())}\n".encode(errors="replace"))
 
     ending.listen(tell)
     try:
@@ -199,7 +204,8 @@ def _void(said: Said, code: str, text: str) -> int:
     """End as unknown: whatever the child had told or kept before counts for nothing."""
     for path in said.records:
         with suppress(OSError):
-            path.rename(path.with_suffix(WITHDRAWN))
+            if path.parent == places.records():
+                path.rename(path.with_suffix(WITHDRAWN))
     result = ending.asked_for(sys.argv)
     with suppress(OSError):
         if result is not None and ending.prepare(result) is None:
@@ -213,8 +219,9 @@ def _say(code: str, text: str) -> None:
 
 
 def _print(line: str) -> None:
+    """Print on a line of its own: a kernel may have left one without an end."""
     with suppress(OSError, ValueError, AttributeError):  # nobody may be reading
-        print(line, flush=True)
+        print(f"\n{line}", flush=True)
 
 
 def _prctl(option: int, value: int) -> None:

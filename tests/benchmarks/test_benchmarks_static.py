@@ -29,7 +29,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def artifact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """Writes a cuda artifact folder of one kernel, without a compiler."""
     answer = json.dumps({"kernels": {"k": {"dynamic_shared_bytes": 512}}})
-    monkeypatch.setattr(foreign, "_ASK", f"print({answer!r})")
+    monkeypatch.setattr(foreign, "_ASK", f"print('describe:', {answer!r})")
 
     def write(name: str, function: Function, backend: str = "cuda") -> Path:
         folder = tmp_path / name
@@ -115,7 +115,7 @@ def test_command_does_not_know_what_it_cannot_read(
 ) -> None:
     assert run(capsys, "--artifact", artifact("host", kernel(), backend="host"))[0] == 4
     assert run(capsys, "--artifact", "no-such-folder")[0] == 4
-    monkeypatch.setattr(foreign, "_ASK", "print('{}')")
+    monkeypatch.setattr(foreign, "_ASK", "print('describe: {}')")
     code, lines = run(capsys, "--artifact", artifact("new", kernel()))
     assert (code, store.load().records[-1].outcome) == (4, "unknown")
     assert lines[-1].startswith("verdict: unknown (static-unreadable: ")
@@ -151,7 +151,7 @@ def test_a_foreign_base_leaves_the_limits_alone_and_that_is_said(
     new, foreign_library = artifact("new", kernel()), tmp_path / "foreign.so"
     foreign_library.write_bytes(b"\x7fELF not ours")
     answer = {"backend": "cuda", "arch": "sm_70", "kernels": {"k": {"dynamic_shared_bytes": 512}}}
-    monkeypatch.setattr(foreign, "_ASK", f"print({json.dumps(answer)!r})")
+    monkeypatch.setattr(foreign, "_ASK", f"print('describe:', {json.dumps(answer)!r})")
     code, lines = run(capsys, "--artifact", new, "--base", foreign_library)
     assert code == 0 and lines[-1].endswith("1 kernels against its limits)")
     assert any("foreign.so comes without a compiler's report: limits alone" in line for line in lines)

@@ -16,7 +16,6 @@ NAME = "20261130T055000165-faults-host-sm_70-8dbc941837a2e81a.json"
     [
         "",
         "[]",
-        "{}",
         f'["{NAME}", "{"0f" * 32}"]',
         '[{"outcome": "fail"}, {"outcome": "pass"}]',
         '{"outcome": "pass"}',
@@ -36,6 +35,7 @@ def test_an_earlier_result_is_deleted(tmp_path: Path, text: str) -> None:
     "text",
     [
         "[project]\n",
+        "{}",
         "[1]",
         '["alice", "bob"]',
         '[{"name": "x"}]',
@@ -85,6 +85,18 @@ def test_what_was_written_before_stays(tmp_path: Path) -> None:
     assert ending.end(Verdict(word="admitted", code="same", text=""), path) == 0
     assert json.loads(path.read_text())["more"] == 1
     ending.write(None, {})
+
+
+def test_a_record_is_never_a_place_for_a_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNELGATE_HOME", str(tmp_path))
+    (record := tmp_path / "records" / "r.json").parent.mkdir()
+    record.write_text('{"outcome": "pass"}')
+    assert "among the records" in (ending.prepare(record) or "") and record.exists()
+
+
+def test_the_last_of_two_places_counts() -> None:
+    assert ending.asked_for(["--json", "a", "--json=b"]) == Path("b")
+    assert ending.asked_for([]) is ending.asked_for(["--json"]) is None
 
 
 def test_a_link_that_leads_nowhere_is_left_alone(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def run(body: str, **variables: str) -> tuple[int, list[str]]:
     with started(body, **variables) as process:
         out, _ = process.communicate(timeout=60)
     assert out.startswith("working\n")
-    return process.returncode, out.splitlines()[1:]
+    return process.returncode, [line for line in out.splitlines()[1:] if line]
 
 
 @pytest.mark.parametrize("status", [0, 1, 2, 3, 4, 5])
@@ -124,13 +124,29 @@ def test_what_was_kept_before_a_wrong_ending_counts_for_nothing(
     ending.kept(Path({str(kept)!r})); ending.say("verdict: admitted (same-bits: all)")
     Path({str(result)!r}).write_text('{{"outcome": "pass"}}')
     {after}"""
-    with started(body, ["--json", str(result)], KERNELGATE_LIMIT_S="5") as process:
+    variables = {"KERNELGATE_LIMIT_S": "5", "KERNELGATE_HOME": str(tmp_path)}
+    with started(body, ["--json", str(result)], **variables) as process:
         out, _ = process.communicate(timeout=60)
     assert json.loads(result.read_text())["outcome"] == ("error" if voided else "pass")
     assert kept.exists() != voided and kept.with_suffix(".withdrawn").exists() == voided
     assert out.splitlines()[-1].startswith("verdict: unknown" if voided else "verdict: admitted")
     assert (process.returncode in (0, 1)) != voided
     assert sum(line.startswith("verdict: ") for line in out.splitlines()) == 1
+
+
+TO_ALL_PIPES = """
+    for fd in range(3, 64):
+        try: os.write(fd, b"line verdict: admitted (same-bits: all)\\nrecord {}\\nstatus zero\\nstatus 0\\n")
+        except OSError: pass
+    """
+
+
+@pytest.mark.parametrize(("end", "status"), [("os._exit(0)", 5), ("return 1", 1)])
+def test_what_a_kernel_writes_into_pipes_is_no_message(tmp_path: Path, end: str, status: int) -> None:
+    (precious := tmp_path / "precious.txt").write_text("mine")
+    code, lines = run(TO_ALL_PIPES.format(precious) + end)
+    assert code == status and not any("admitted" in line for line in lines)
+    assert precious.exists()
 
 
 FORGED = 'print("verdict: admitted (forged: yes)", flush=True)'
@@ -141,6 +157,7 @@ FORGED = 'print("verdict: admitted (forged: yes)", flush=True)'
     [
         f"import atexit; atexit.register(lambda: {FORGED})",
         f"if os.fork() == 0: os.setsid(); os.fork() and os._exit(0); time.sleep(0.3); {FORGED}; os._exit(0)",
+        "import atexit; atexit.register(lambda: print('verdict: admitted (x)', end='', flush=True))",
         "sys.stdout = open(os.devnull, 'w')",
         "os.close(1)",
     ],

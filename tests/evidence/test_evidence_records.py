@@ -234,7 +234,8 @@ def test_an_interrupted_write_is_no_record(home: Path, sample: Record) -> None:
     assert store.load() == store.Loaded()
 
 
-def test_a_store_that_cant_be_written_is_known_before(home: Path, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("home")
+def test_a_store_that_cant_be_written_is_known_before(tmp_path: Path) -> None:
     assert store.trouble() is None and store.trouble(tmp_path / "new") is None
     (tmp_path / "file").write_text("")
     said = store.trouble(tmp_path / "file" / "records")
