@@ -165,7 +165,7 @@ COMMANDS = {
     "sanitizer racecheck": "Check shared memory for races, on a GPU.",
     "sanitizer initcheck": "Check for reads of memory that nothing wrote, on a GPU.",
     "sanitizer synccheck": "Check for misuse of barriers, on a GPU.",
-    "sanitizer leakcheck": "Check that a thousand calls keep no memory, on a CPU or a GPU.",
+    "sanitizer leakcheck": "Check that thousands of calls keep no memory, on a CPU or a GPU.",
     "regression emulate": "Run the CUDA sources on an emulated GPU: `-- [--source DIR] [--arch A]`.",
     "regression faults": "Plant faults in copies of the kernel, and see each caught: `-- [--only NAMES]`.",
     "benchmarks abba": "Time candidate against base: `-- --base … [--contexts …] [--budget 10s]`.",

@@ -119,7 +119,8 @@ def _told(main: Callable[[], int], writing: int, token: str) -> int:
 
     def tell(word: str, value: object) -> None:
         if os.getpid() == own:  # a copy of the command that a kernel forked judges nothing
-            os.write(writing, f"{token} {word} {' '.join(str(value).split())}\n".encode(errors="replace"))
+            text = " ".join(str(value).splitlines())
+            os.write(writing, f"{token} {word} {text}\n".encode(errors="replace"))
 
     ending.listen(tell)
     try:

@@ -117,14 +117,15 @@ def test_what_is_no_result_of_ours_is_left_alone(tmp_path: Path) -> None:
 def test_what_was_kept_before_a_wrong_ending_counts_for_nothing(
     tmp_path: Path, after: str, voided: bool
 ) -> None:
-    result, kept = tmp_path / "result.json", tmp_path / "records" / "kept.json"
-    kept.parent.mkdir()
+    home = tmp_path / "a home  of blanks"
+    result, kept = tmp_path / "result.json", home / "records" / "kept.json"
+    kept.parent.mkdir(parents=True)
     kept.write_text("a record")
     body = f"""from pathlib import Path; from evidence import ending
     ending.kept(Path({str(kept)!r})); ending.say("verdict: admitted (same-bits: all)")
     Path({str(result)!r}).write_text('{{"outcome": "pass"}}')
     {after}"""
-    variables = {"KERNELGATE_LIMIT_S": "5", "KERNELGATE_HOME": str(tmp_path)}
+    variables = {"KERNELGATE_LIMIT_S": "5", "KERNELGATE_HOME": str(home)}
     with started(body, ["--json", str(result)], **variables) as process:
         out, _ = process.communicate(timeout=60)
     assert json.loads(result.read_text())["outcome"] == ("error" if voided else "pass")
